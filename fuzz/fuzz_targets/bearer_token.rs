@@ -14,7 +14,10 @@ fuzz_target!(|data: &[u8]| {
     check_issued(data);
     let values: Vec<_> = data.split(|&byte| byte == b'\n').collect();
     let Some(parsed) = parse(&values) else { return };
-    let parsed = parsed.as_ref().map(|token| token.secret().expose_secret().as_bytes()).map_err(|error| &**error);
+    let parsed = parsed
+        .as_ref()
+        .map(|token| token.secret().expose_secret().as_bytes())
+        .map_err(|error| &**error);
     assert_eq!(parsed, expected(&values));
 });
 
@@ -24,24 +27,37 @@ fn parse(values: &[&[u8]]) -> Option<Result<ApiToken, String>> {
 }
 
 fn expected<'a>(values: &[&'a [u8]]) -> Result<&'a [u8], &'static str> {
-    let [value] = values else { return Err("MalformedApiKey") };
-    if !value.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"bearer")) {
+    let [value] = values else {
+        return Err("MalformedApiKey");
+    };
+    if !value
+        .get(..6)
+        .is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"bearer"))
+    {
         return Err("MissingApiKey");
     }
     let token = match value.get(6) {
         None => return Err("MalformedApiKey"),
         Some(b' ') => {
-            &value[value[6..].iter().position(|&byte| byte != b' ').map_or(value.len(), |spaces| 6 + spaces)..]
+            &value[value[6..]
+                .iter()
+                .position(|&byte| byte != b' ')
+                .map_or(value.len(), |spaces| 6 + spaces)..]
         }
         Some(_) => return Err("MissingApiKey"),
     };
-    let end = token.iter().rposition(|&byte| byte != b'=').map_or(0, |last| last + 1);
+    let end = token
+        .iter()
+        .rposition(|&byte| byte != b'=')
+        .map_or(0, |last| last + 1);
     let is_allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~+/".contains(byte);
     if end == 0 || token.len() > 512 || !token[..end].iter().all(is_allowed) {
         return Err("MalformedApiKey");
     }
     match token.strip_prefix(b"animalstore_") {
-        Some(digits) if digits.len() != 49 || digits[43..] != checksum(&digits[..43]) => Err("UnknownApiKey"),
+        Some(digits) if digits.len() != 49 || digits[43..] != checksum(&digits[..43]) => {
+            Err("UnknownApiKey")
+        }
         _ => Ok(token),
     }
 }
@@ -58,7 +74,9 @@ fn checksum(secret: &[u8]) -> [u8; 6] {
 
 /// An issued token is accepted. With another character, it is not.
 fn check_issued(data: &[u8]) {
-    let Some((bits, change)) = data.split_first_chunk() else { return };
+    let Some((bits, change)) = data.split_first_chunk() else {
+        return;
+    };
     let token = ApiToken::from_random(bits);
     let mut text = format!("Bearer {}", token.secret().expose_secret()).into_bytes();
     assert!(matches!(parse(&[&text]), Some(Ok(_))));

@@ -15,7 +15,8 @@ use serde_json::{Value, json, value::RawValue};
 fuzz_target!(|data: &[u8]| {
     let parsed = parse_line(data);
     if let Ok(pet) = &parsed {
-        let mut written = json!({ "name": pet.name().as_str(), "categoryId": pet.category_id().get() });
+        let mut written =
+            json!({ "name": pet.name().as_str(), "categoryId": pet.category_id().get() });
         if let Some(status) = pet.status() {
             written["status"] = status.as_str().into();
         }
@@ -26,30 +27,46 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     let once = |name: &str| {
-        let mut values = members.iter().filter(|(other, _)| other == name).map(|(_, json)| json.get());
+        let mut values = members
+            .iter()
+            .filter(|(other, _)| other == name)
+            .map(|(_, json)| json.get());
         let first = values.next();
         values.next().is_none().then_some(first)
     };
-    let name = once("name").flatten().and_then(|json| serde_json::from_str::<String>(json).ok());
+    let name = once("name")
+        .flatten()
+        .and_then(|json| serde_json::from_str::<String>(json).ok());
     let name = name.filter(|text| is_name(text));
     let category_id = once("categoryId").flatten();
     let status = once("status").filter(|json| {
         json.is_none_or(|json| {
             let status = serde_json::from_str::<Value>(json).unwrap_or_default();
-            ["available", "pending", "sold"].iter().any(|allowed| status == *allowed)
+            ["available", "pending", "sold"]
+                .iter()
+                .any(|allowed| status == *allowed)
         })
     });
     match parsed {
         Ok(pet) => {
             assert_eq!(name.as_deref(), Some(pet.name().as_str()));
             check_integer(category_id.expect("once"), Some(pet.category_id().get()));
-            let status = status.expect("once").map(|json| json.trim_matches('"').to_owned());
+            let status = status
+                .expect("once")
+                .map(|json| json.trim_matches('"').to_owned());
             if status.as_ref().is_none_or(|status| !status.contains('\\')) {
-                assert_eq!(status.as_deref(), pet.status().map(|status| status.as_str()));
+                assert_eq!(
+                    status.as_deref(),
+                    pet.status().map(|status| status.as_str())
+                );
             }
         }
         Err(problems) => {
-            let named = |member: &str| problems.split("; ").any(|problem| problem.split(' ').next() == Some(member));
+            let named = |member: &str| {
+                problems
+                    .split("; ")
+                    .any(|problem| problem.split(' ').next() == Some(member))
+            };
             assert_eq!(named("name"), name.is_none(), "{problems}");
             assert_eq!(named("status"), status.is_none(), "{problems}");
             match category_id {
@@ -63,7 +80,9 @@ fuzz_target!(|data: &[u8]| {
 
 fn is_name(text: &str) -> bool {
     let is_control = |character| matches!(character, '\0'..='\x1f' | '\x7f'..='\u{9f}');
-    (1..=255).contains(&text.chars().count()) && !text.trim().is_empty() && !text.contains(is_control)
+    (1..=255).contains(&text.chars().count())
+        && !text.trim().is_empty()
+        && !text.contains(is_control)
 }
 
 /// Compares an integer with its text. Floating point cannot decide every text with many digits.
@@ -81,7 +100,10 @@ fn check_integer(json: &str, parsed: Option<i64>) {
         if let Some(parsed) = parsed {
             assert!(is_integer && number == parsed as f64, "{json} is {parsed}");
         } else if mantissa.len() <= 15 {
-            assert!(!is_integer || number == 0.0 && !is_zero, "{json} is refused");
+            assert!(
+                !is_integer || number == 0.0 && !is_zero,
+                "{json} is refused"
+            );
         }
     }
 }

@@ -16,21 +16,31 @@ thread_local! {
 }
 
 fuzz_target!(|data: &[u8]| {
-    let Ok(text) = str::from_utf8(data) else { return };
+    let Ok(text) = str::from_utf8(data) else {
+        return;
+    };
     let path = FILE.with_borrow(|file| {
         fs::write(file.path(), data).expect("the file is ours");
         file.path().to_owned()
     });
     let name = path.display().to_string();
-    let loaded = Config::load(&Sources { file: Some(path), ..Sources::default() });
+    let loaded = Config::load(&Sources {
+        file: Some(path),
+        ..Sources::default()
+    });
     let shown = match &loaded {
         Ok(config) => format!("{config:?}"),
         Err(error) => {
             let error = error.to_string();
             // Otherwise the name of an unknown key may have a line end.
-            if !["\\", "\"\"\"", "'''"].iter().any(|quote| text.contains(quote)) {
+            if !["\\", "\"\"\"", "'''"]
+                .iter()
+                .any(|quote| text.contains(quote))
+            {
                 for line in error.lines().skip(1) {
-                    let has_key = Config::all_keys().iter().any(|key| line.trim_start().starts_with(key.name));
+                    let has_key = Config::all_keys()
+                        .iter()
+                        .any(|key| line.trim_start().starts_with(key.name));
                     assert!(has_key || line.contains(&name), "{line}");
                 }
             }
@@ -45,7 +55,9 @@ fuzz_target!(|data: &[u8]| {
 /// Whether the secret of the file occurs only where a secret is expected: as the value of a secret key, or as the
 /// password of a URL. In a file that is not TOML, no text is expected.
 fn is_secret(text: &str) -> bool {
-    let Ok(table) = DeTable::parse(text) else { return true };
+    let Ok(table) = DeTable::parse(text) else {
+        return true;
+    };
     let secrets = Config::all_keys().into_iter().filter(|key| key.is_secret);
     let in_secrets = secrets.map(|key| {
         let mut names = key.name.split('.');
@@ -61,9 +73,16 @@ fn is_secret(text: &str) -> bool {
 
 fn count(value: &DeValue<'_>, is_url: bool) -> usize {
     match value {
-        DeValue::Array(values) => values.iter().map(|value| count(value.get_ref(), is_url)).sum(),
+        DeValue::Array(values) => values
+            .iter()
+            .map(|value| count(value.get_ref(), is_url))
+            .sum(),
         DeValue::String(text) => {
-            let password = if is_url { password(text).unwrap_or_default() } else { text };
+            let password = if is_url {
+                password(text).unwrap_or_default()
+            } else {
+                text
+            };
             password.matches(SECRET).count()
         }
         _ => 0,
@@ -72,5 +91,10 @@ fn count(value: &DeValue<'_>, is_url: bool) -> usize {
 
 /// The text between the first `:` of a login and its last `@`.
 fn password(url: &str) -> Option<&str> {
-    url.split_once("://")?.1.rsplit_once('@')?.0.split_once(':').map(|(_, password)| password)
+    url.split_once("://")?
+        .1
+        .rsplit_once('@')?
+        .0
+        .split_once(':')
+        .map(|(_, password)| password)
 }

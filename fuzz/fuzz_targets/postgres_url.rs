@@ -9,16 +9,23 @@ use libfuzzer_sys::fuzz_target;
 const SECRET: &str = "top-secret";
 
 fuzz_target!(|data: &[u8]| {
-    let Ok(text) = str::from_utf8(data) else { return };
+    let Ok(text) = str::from_utf8(data) else {
+        return;
+    };
     // Nothing in it is percent-encoded.
     if !text.contains(['%', '?'])
         && let Ok([address, ..]) = PgEndpoint::shown(text)
     {
         let again = PgEndpoint::shown(&format!("postgres://{address}"));
-        assert!(again.as_ref().is_ok_and(|[again, ..]| *again == address), "{text}: {address}: {again:?}");
+        assert!(
+            again.as_ref().is_ok_and(|[again, ..]| *again == address),
+            "{text}: {address}: {again:?}"
+        );
     }
     // The lines of the input: a user, the text of the password before and after the secret, the rest of the URL.
-    let [user, before, after, rest] = text.split('\n').collect::<Vec<_>>()[..] else { return };
+    let [user, before, after, rest] = text.split('\n').collect::<Vec<_>>()[..] else {
+        return;
+    };
     if [user, rest].iter().any(|part| part.contains(SECRET)) {
         return;
     }
@@ -26,9 +33,12 @@ fuzz_target!(|data: &[u8]| {
     check_secret(&format!("postgres://{login}"));
     // Otherwise a part of the password may be another option.
     if !before.contains('&') || !before.contains('=') {
-        check_secret(&format!("postgres://{rest}?{user}&password={before}{SECRET}{after}"));
+        check_secret(&format!(
+            "postgres://{rest}?{user}&password={before}{SECRET}{after}"
+        ));
     }
-    let shown = match RedisEndpoint::parse(&format!("redis://{login}").into(), RedisTls::default()) {
+    let shown = match RedisEndpoint::parse(&format!("redis://{login}").into(), RedisTls::default())
+    {
         Ok(endpoint) => format!("{endpoint} {endpoint:?}"),
         Err(error) => format!("{error} {error:?}"),
     };

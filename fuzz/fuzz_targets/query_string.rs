@@ -9,30 +9,64 @@ use form_urlencoded::Serializer;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
-    let Ok(query) = str::from_utf8(data) else { return };
+    let Ok(query) = str::from_utf8(data) else {
+        return;
+    };
     let parameters: Vec<_> = form_urlencoded::parse(data).collect();
     let is_wrong = |name: &str, is_valid: &dyn Fn(&str) -> bool| {
-        let values: Vec<_> = parameters.iter().filter(|(other, _)| other == name).map(|(_, value)| value).collect();
+        let values: Vec<_> = parameters
+            .iter()
+            .filter(|(other, _)| other == name)
+            .map(|(_, value)| value)
+            .collect();
         values.len() > 1 || values.iter().any(|value| !is_valid(value))
     };
     let wrong = [
-        ("limit", is_wrong("limit", &|text| (1..=100).any(|limit| limit.to_string() == text))),
-        ("status", is_wrong("status", &|text| ["available", "pending", "sold"].contains(&text))),
-        ("cursor", is_wrong("cursor", &|text| position(text).is_some())),
+        (
+            "limit",
+            is_wrong("limit", &|text| {
+                (1..=100).any(|limit| limit.to_string() == text)
+            }),
+        ),
+        (
+            "status",
+            is_wrong("status", &|text| {
+                ["available", "pending", "sold"].contains(&text)
+            }),
+        ),
+        (
+            "cursor",
+            is_wrong("cursor", &|text| position(text).is_some()),
+        ),
     ];
     match parse_query(query) {
         Ok(parsed) => {
             assert!(wrong.iter().all(|(_, is_wrong)| !is_wrong), "{wrong:?}");
             assert_eq!(parse_query(&written(&parsed)), Ok(parsed));
-            let value = |name| parameters.iter().find(|(other, _)| other == name).map(|(_, value)| &**value);
-            assert_eq!(value("limit").unwrap_or("20"), parsed.limit.get().to_string());
+            let value = |name| {
+                parameters
+                    .iter()
+                    .find(|(other, _)| other == name)
+                    .map(|(_, value)| &**value)
+            };
+            assert_eq!(
+                value("limit").unwrap_or("20"),
+                parsed.limit.get().to_string()
+            );
             assert_eq!(value("status"), parsed.status.map(|status| status.as_str()));
             let after = parsed.after.map_or(0, |after| after.get());
             assert_eq!(value("cursor").map_or(Some(0), position), Some(after));
         }
         Err(problems) => {
-            let named: Vec<_> = problems.split("; ").filter_map(|problem| problem.split(' ').next()).collect();
-            let expected: Vec<_> = wrong.into_iter().filter(|(_, is_wrong)| *is_wrong).map(|(name, _)| name).collect();
+            let named: Vec<_> = problems
+                .split("; ")
+                .filter_map(|problem| problem.split(' ').next())
+                .collect();
+            let expected: Vec<_> = wrong
+                .into_iter()
+                .filter(|(_, is_wrong)| *is_wrong)
+                .map(|(name, _)| name)
+                .collect();
             assert_eq!(named, expected);
         }
     }

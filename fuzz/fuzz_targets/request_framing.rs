@@ -28,7 +28,11 @@ const MAX_BODY_BYTES: usize = 1024;
 fuzz_target!(|data: &[u8]| {
     let whole = requests(data.chunks(READ_BYTES));
     assert_eq!(requests(data.chunks(1)), whole, "byte by byte");
-    assert_eq!(requests(pieces(data).flat_map(|piece| piece.chunks(READ_BYTES))), whole, "in pieces");
+    assert_eq!(
+        requests(pieces(data).flat_map(|piece| piece.chunks(READ_BYTES))),
+        whole,
+        "in pieces"
+    );
 });
 
 /// The method, the target and the body of each request of a connection whose bytes arrive in pieces. `None`: the body
@@ -40,12 +44,24 @@ fn requests<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<(String, Option<V
         let recorded = Rc::clone(&recorded);
         async move {
             let line = format!("{} {}", request.method(), request.uri());
-            let body = request.take_payload().next().await.unwrap_or(Ok(Bytes::new()));
-            recorded.borrow_mut().push((line, body.ok().map(Into::into)));
+            let body = request
+                .take_payload()
+                .next()
+                .await
+                .unwrap_or(Ok(Bytes::new()));
+            recorded
+                .borrow_mut()
+                .push((line, body.ok().map(Into::into)));
             Ok::<_, Error>(Response::ok())
         }
     });
     let pieces = StreamReader::new(stream::iter(pieces.map(io::Result::Ok)));
-    RUNTIME.with(|runtime| runtime.block_on(serve(join(Box::pin(pieces), sink()), MAX_BODY_BYTES, &service)));
+    RUNTIME.with(|runtime| {
+        runtime.block_on(serve(
+            join(Box::pin(pieces), sink()),
+            MAX_BODY_BYTES,
+            &service,
+        ))
+    });
     requests.take()
 }

@@ -6,7 +6,10 @@ use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
 pub fn headers(name: &'static str, values: &[&[u8]]) -> Option<HeaderMap> {
     let mut headers = HeaderMap::new();
     for value in values {
-        headers.append(HeaderName::from_static(name), HeaderValue::from_bytes(value).ok()?);
+        headers.append(
+            HeaderName::from_static(name),
+            HeaderValue::from_bytes(value).ok()?,
+        );
     }
     Some(headers)
 }
@@ -18,7 +21,11 @@ pub fn pieces(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         // One piece in eight is long. None is empty: an empty one would be the end of a file.
-        let length = 1 + if seed >> 29 == 0 { seed >> 16 } else { (seed >> 24) % 8 };
+        let length = 1 + if seed >> 29 == 0 {
+            seed >> 16
+        } else {
+            (seed >> 24) % 8
+        };
         let (piece, after) = rest.split_at(rest.len().min(length as usize));
         rest = after;
         (!piece.is_empty()).then_some(piece)

@@ -4,14 +4,39 @@ use animal_store_app::{ApiKey, AuditEntry, from_milliseconds, milliseconds};
 
 /// An [`AuditEntry`] as it is stored: its time, who, what, the id, label and scopes of the key, when the new token
 /// expires, and when the old ones end. Times are in milliseconds since 1970.
-pub type AuditRow = (i64, String, String, String, String, String, Option<i64>, Option<i64>);
+pub type AuditRow = (
+    i64,
+    String,
+    String,
+    String,
+    String,
+    String,
+    Option<i64>,
+    Option<i64>,
+);
 
 /// Returns the row of an entry.
 pub fn audit_row(entry: AuditEntry) -> AuditRow {
-    let AuditEntry { at, by, change, key: ApiKey { id, label, scopes }, expires, old_token_ends } = entry;
+    let AuditEntry {
+        at,
+        by,
+        change,
+        key: ApiKey { id, label, scopes },
+        expires,
+        old_token_ends,
+    } = entry;
     let (id, label) = (id.as_str().to_owned(), label.as_str().to_owned());
     let [expires, old_token_ends] = [expires, old_token_ends].map(|time| time.map(milliseconds));
-    (milliseconds(at), by, change, id, label, scopes.to_string(), expires, old_token_ends)
+    (
+        milliseconds(at),
+        by,
+        change,
+        id,
+        label,
+        scopes.to_string(),
+        expires,
+        old_token_ends,
+    )
 }
 
 /// Returns the entry of a row. It is safe to print.
@@ -20,10 +45,19 @@ pub fn audit_row(entry: AuditEntry) -> AuditRow {
 /// The reason why the row is not valid.
 pub fn audit_entry(row: AuditRow) -> Result<AuditEntry, String> {
     let (at, by, change, id, label, scopes, expires, old_token_ends) = row;
-    let key = ApiKey::from_stored(&id, &label, &scopes).map_err(|problem| format!("recorded change: {problem}"))?;
+    let key = ApiKey::from_stored(&id, &label, &scopes)
+        .map_err(|problem| format!("recorded change: {problem}"))?;
     let [by, change] = [by, change].map(|text| text.replace(char::is_control, "?"));
-    let [expires, old_token_ends] = [expires, old_token_ends].map(|time| time.map(from_milliseconds));
-    Ok(AuditEntry { at: from_milliseconds(at), by, change, key, expires, old_token_ends })
+    let [expires, old_token_ends] =
+        [expires, old_token_ends].map(|time| time.map(from_milliseconds));
+    Ok(AuditEntry {
+        at: from_milliseconds(at),
+        by,
+        change,
+        key,
+        expires,
+        old_token_ends,
+    })
 }
 
 /// Returns the time in milliseconds before which entries are no longer kept.

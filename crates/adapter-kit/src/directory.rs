@@ -49,7 +49,10 @@ pub trait KeySource: Send + 'static {
     fn address(&self) -> String;
 
     /// Compares the version `known` with that of the store.
-    fn check(&mut self, known: Option<i64>) -> impl Future<Output = Result<KeyCheck, String>> + Send;
+    fn check(
+        &mut self,
+        known: Option<i64>,
+    ) -> impl Future<Output = Result<KeyCheck, String>> + Send;
 }
 
 /// The result of a comparison.
@@ -77,13 +80,27 @@ impl ApiKeySnapshot {
         registry: &mut Registry,
     ) -> (Self, impl Future<Output = ()> + Send + use<S>) {
         let registry = registry.sub_registry_with_prefix("keys");
-        let failures = FailureCounters::register(registry, "lookup_failures", "Lookups of API keys without a result");
+        let failures = FailureCounters::register(
+            registry,
+            "lookup_failures",
+            "Lookups of API keys without a result",
+        );
         let (sender, snapshot) = watch::channel(Snapshot::new());
-        (Self { snapshot, timeout, failures }, follow(source, sender))
+        (
+            Self {
+                snapshot,
+                timeout,
+                failures,
+            },
+            follow(source, sender),
+        )
     }
 
     /// Reads the keys as soon as they are trusted.
-    async fn read<T: Send>(&self, read: impl FnOnce(&Snapshot) -> T + Send) -> Result<T, StoreFailure> {
+    async fn read<T: Send>(
+        &self,
+        read: impl FnOnce(&Snapshot) -> T + Send,
+    ) -> Result<T, StoreFailure> {
         let deadline = {
             let (snapshot, now) = (self.snapshot.borrow(), Instant::now());
             if snapshot.is_trusted() {
@@ -93,7 +110,9 @@ impl ApiKeySnapshot {
         };
         let mut checks = self.snapshot.clone();
         let is_over = |snapshot: &Snapshot| snapshot.failure.is_some() || snapshot.is_trusted();
-        let checked = timeout_at(deadline, checks.wait_for(is_over)).await.map_err(|_| StoreFailure::Timeout)?;
+        let checked = timeout_at(deadline, checks.wait_for(is_over))
+            .await
+            .map_err(|_| StoreFailure::Timeout)?;
         let snapshot = checked.map_err(|error| StoreFailure::Unavailable(error.into()))?;
         match &snapshot.failure {
             Some(reason) => Err(StoreFailure::Unavailable(reason.clone().into())),
@@ -105,7 +124,10 @@ impl ApiKeySnapshot {
 #[async_trait]
 impl ApiKeyDirectory for ApiKeySnapshot {
     async fn find(&self, digest: ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, StoreFailure> {
-        let found = self.read(|snapshot| snapshot.find(&digest)).await.and_then(|found| found);
+        let found = self
+            .read(|snapshot| snapshot.find(&digest))
+            .await
+            .and_then(|found| found);
         found.inspect_err(|failure| self.failures.count(failure))
     }
 }
@@ -137,7 +159,10 @@ async fn follow<S: KeySource>(mut source: S, snapshot: watch::Sender<Snapshot>) 
                     (snapshot.trusted_until, snapshot.failure) = (began + S::TRUST, None);
                 });
                 if outage.succeeded() {
-                    tracing::info!(address = source.address(), "API keys can be looked up again");
+                    tracing::info!(
+                        address = source.address(),
+                        "API keys can be looked up again"
+                    );
                 }
                 S::INTERVAL.saturating_sub(began.elapsed())
             }
@@ -166,8 +191,14 @@ fn log_changes(changes: &KeyChanges) {
         return;
     }
     for StoredKey { id, key, tokens } in &changes.keys {
-        let (label, tokens) = (key.as_ref().map_or("unreadable", |key| key.label.as_str()), tokens.len());
-        let scopes = key.as_ref().map(|key| key.scopes.to_string()).unwrap_or_default();
+        let (label, tokens) = (
+            key.as_ref().map_or("unreadable", |key| key.label.as_str()),
+            tokens.len(),
+        );
+        let scopes = key
+            .as_ref()
+            .map(|key| key.scopes.to_string())
+            .unwrap_or_default();
         let id = id.as_str();
         tracing::info!(
             target: AuditEntry::LOG_TARGET, api_key = id, api_key_label = label, scopes, tokens, "API key change seen"

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::SystemTime};
 
 use animal_store_app::{
-    ApiKey, ApiKeyChange, ApiKeyDigest, ApiKeyId, ApiKeyRefusal, IssuedApiKey, IssuedToken, from_milliseconds,
-    milliseconds,
+    ApiKey, ApiKeyChange, ApiKeyDigest, ApiKeyId, ApiKeyRefusal, IssuedApiKey, IssuedToken,
+    from_milliseconds, milliseconds,
 };
 
 use crate::StoredKey;
@@ -67,7 +67,12 @@ impl KeyRows {
             let token = token.filter(|token| token.expires_at.is_none_or(|expires| expires > now));
             match collected.last_mut() {
                 Some(last) if last.id == id => last.tokens.extend(token),
-                _ => collected.push(Self { id, label, scopes, tokens: token.into_iter().collect() }),
+                _ => collected.push(Self {
+                    id,
+                    label,
+                    scopes,
+                    tokens: token.into_iter().collect(),
+                }),
             }
         }
         Ok(collected)
@@ -88,12 +93,17 @@ impl KeyRows {
         let before = match (stored.filter(Self::exists), change) {
             (None, _) => None,
             // So that an invalid key can be revoked.
-            (Some(key), ApiKeyChange::Revoke(_)) => {
-                Some(key.issued().unwrap_or_else(|_| IssuedApiKey::unreadable(id.clone())))
-            }
+            (Some(key), ApiKeyChange::Revoke(_)) => Some(
+                key.issued()
+                    .unwrap_or_else(|_| IssuedApiKey::unreadable(id.clone())),
+            ),
             (Some(key), _) => Some(key.issued()?),
         };
-        let owner = owners.iter().find(|key| key.exists() && key.id != id.as_str()).map(Self::key).transpose()?;
+        let owner = owners
+            .iter()
+            .find(|key| key.exists() && key.id != id.as_str())
+            .map(Self::key)
+            .transpose()?;
         let after = change.apply(before.as_ref(), owner.as_ref(), now);
         Ok(after.map(|after| (before, after)))
     }
@@ -103,7 +113,10 @@ impl KeyRows {
     /// # Errors
     /// The reason why the first invalid key is not valid.
     pub fn existing(keys: &[Self]) -> Result<Vec<IssuedApiKey>, String> {
-        keys.iter().filter(|key| key.exists()).map(Self::issued).collect()
+        keys.iter()
+            .filter(|key| key.exists())
+            .map(Self::issued)
+            .collect()
     }
 
     fn exists(&self) -> bool {
@@ -116,8 +129,15 @@ impl KeyRows {
     }
 
     fn issued(&self) -> Result<IssuedApiKey, String> {
-        let tokens = self.tokens.iter().map(|token| token.issued(&self.id)).collect::<Result<_, _>>()?;
-        Ok(IssuedApiKey { key: self.key()?, tokens })
+        let tokens = self
+            .tokens
+            .iter()
+            .map(|token| token.issued(&self.id))
+            .collect::<Result<_, _>>()?;
+        Ok(IssuedApiKey {
+            key: self.key()?,
+            tokens,
+        })
     }
 }
 
@@ -130,7 +150,12 @@ impl TokenRow {
     fn issued(&self, id: &str) -> Result<IssuedToken, String> {
         let digest = self.digest().ok_or("the digest of a token is malformed");
         let token = digest.and_then(|digest| {
-            IssuedToken::from_stored(digest, self.last_four.clone(), self.created_at, self.expires_at)
+            IssuedToken::from_stored(
+                digest,
+                self.last_four.clone(),
+                self.created_at,
+                self.expires_at,
+            )
         });
         token.map_err(|problem| format!("API key {id:?}: {problem}"))
     }
@@ -138,7 +163,8 @@ impl TokenRow {
 
 impl From<KeyRows> for StoredKey {
     fn from(rows: KeyRows) -> Self {
-        let token = |token: &TokenRow| Some((token.digest()?, token.expires_at.map(from_milliseconds)));
+        let token =
+            |token: &TokenRow| Some((token.digest()?, token.expires_at.map(from_milliseconds)));
         Self {
             id: ApiKeyId::new(&rows.id),
             key: rows.key().map(Arc::new),
@@ -156,24 +182,64 @@ mod tests {
     #[test]
     fn an_invalid_key_is_named_and_can_only_be_revoked() {
         for (id, label, digest, last_four, problem) in [
-            ("b d", "label", 32, "last", "API key \"b d\": the id is malformed"),
-            ("bad", "", 32, "last", "API key \"bad\": the label is malformed"),
-            ("bad", "label", 31, "last", "API key \"bad\": the digest of a token is malformed"),
-            ("bad", "label", 32, "abcde", "API key \"bad\": the last four characters of a token are malformed"),
+            (
+                "b d",
+                "label",
+                32,
+                "last",
+                "API key \"b d\": the id is malformed",
+            ),
+            (
+                "bad",
+                "",
+                32,
+                "last",
+                "API key \"bad\": the label is malformed",
+            ),
+            (
+                "bad",
+                "label",
+                31,
+                "last",
+                "API key \"bad\": the digest of a token is malformed",
+            ),
+            (
+                "bad",
+                "label",
+                32,
+                "abcde",
+                "API key \"bad\": the last four characters of a token are malformed",
+            ),
         ] {
             let stored = || {
                 let token = (vec![1; digest], last_four.to_owned(), 0, None);
-                let row = ((id.to_owned(), label.to_owned(), String::new()), Some(token));
+                let row = (
+                    (id.to_owned(), label.to_owned(), String::new()),
+                    Some(token),
+                );
                 KeyRows::collect([Ok::<_, ()>(row)], from_milliseconds(5_000)).unwrap()
             };
             assert_eq!(KeyRows::existing(&stored()), Err(problem.to_owned()));
-            let apply = |change| KeyRows::apply(&change, stored().pop(), &[], from_milliseconds(5_000));
-            let token = NewToken { digest: ApiKeyDigest([2; 32]), last_four: "last".to_owned(), lifetime: None };
+            let apply =
+                |change| KeyRows::apply(&change, stored().pop(), &[], from_milliseconds(5_000));
+            let token = NewToken {
+                digest: ApiKeyDigest([2; 32]),
+                last_four: "last".to_owned(),
+                lifetime: None,
+            };
             assert_eq!(
-                apply(ApiKeyChange::Add(ApiKey { id: ApiKeyId::new(id), ..api_key("x") }, token)),
+                apply(ApiKeyChange::Add(
+                    ApiKey {
+                        id: ApiKeyId::new(id),
+                        ..api_key("x")
+                    },
+                    token
+                )),
                 Err(problem.to_owned())
             );
-            let (before, after) = apply(ApiKeyChange::Revoke(ApiKeyId::new(id))).unwrap().unwrap();
+            let (before, after) = apply(ApiKeyChange::Revoke(ApiKeyId::new(id)))
+                .unwrap()
+                .unwrap();
             let before = before.unwrap().key;
             assert_eq!(
                 (before.id.as_str(), before.label.as_str(), before.scopes),
@@ -186,8 +252,12 @@ mod tests {
     #[test]
     fn a_key_has_its_valid_tokens_and_does_not_exist_without_one() {
         let row = |id: &str, token: Option<(u8, Option<i64>)>| {
-            let token = token.map(|(digest, expires)| (vec![digest; 32], "last".to_owned(), 0, expires));
-            Ok::<_, ()>(((id.to_owned(), "label".to_owned(), "read".to_owned()), token))
+            let token =
+                token.map(|(digest, expires)| (vec![digest; 32], "last".to_owned(), 0, expires));
+            Ok::<_, ()>((
+                (id.to_owned(), "label".to_owned(), "read".to_owned()),
+                token,
+            ))
         };
         let rows = [
             row("a", Some((1, Some(5_000)))),
@@ -198,10 +268,19 @@ mod tests {
             row("d", Some((5, None))),
         ];
         let keys = KeyRows::collect(rows, from_milliseconds(5_000)).unwrap();
-        assert_eq!(keys.iter().map(|key| &*key.id).collect::<Vec<_>>(), ["a", "b", "c", "d"]);
+        assert_eq!(
+            keys.iter().map(|key| &*key.id).collect::<Vec<_>>(),
+            ["a", "b", "c", "d"]
+        );
         let existing = KeyRows::existing(&keys).unwrap().into_iter();
-        let digests = |key: IssuedApiKey| key.tokens.iter().map(|token| token.digest.0[0]).collect();
-        let existing: Vec<(String, Vec<u8>)> = existing.map(|key| (key.key.id.to_string(), digests(key))).collect();
-        assert_eq!(existing, [("a".to_owned(), vec![2, 3]), ("d".to_owned(), vec![5])]);
+        let digests =
+            |key: IssuedApiKey| key.tokens.iter().map(|token| token.digest.0[0]).collect();
+        let existing: Vec<(String, Vec<u8>)> = existing
+            .map(|key| (key.key.id.to_string(), digests(key)))
+            .collect();
+        assert_eq!(
+            existing,
+            [("a".to_owned(), vec![2, 3]), ("d".to_owned(), vec![5])]
+        );
     }
 }

@@ -34,14 +34,20 @@ pub struct FailureCounters([Counter; 5]);
 
 impl QueueMetrics {
     /// Registers the metrics of these kinds of requests, with the prefix `storage`.
-    pub fn register<const N: usize>(registry: &mut Registry, kinds: [&'static str; N]) -> [Self; N] {
+    pub fn register<const N: usize>(
+        registry: &mut Registry,
+        kinds: [&'static str; N],
+    ) -> [Self; N] {
         let registry = registry.sub_registry_with_prefix("storage");
-        let family = || Family::<Labels<1>, Histogram, _>::new_with_constructor(seconds as fn() -> Histogram);
+        let family = || {
+            Family::<Labels<1>, Histogram, _>::new_with_constructor(seconds as fn() -> Histogram)
+        };
         let help = "Time that a request waited before its batch began";
         let waits = registered(registry, "queue_wait_seconds", help, family());
         let help = "Time from the beginning of a batch to its response or failure";
         let durations = registered(registry, "batch_duration_seconds", help, family());
-        let failures = FailureCounters::register(registry, "failures", "Requests for pets that failed");
+        let failures =
+            FailureCounters::register(registry, "failures", "Requests for pets that failed");
         kinds.map(|kind| Self {
             wait: waits.get_or_create_owned(&[("kind", kind)]),
             batch_duration: durations.get_or_create_owned(&[("kind", kind)]),
@@ -53,8 +59,20 @@ impl QueueMetrics {
 impl FailureCounters {
     /// Registers a counter for each reason. The help text begins with `failed`, which says what has failed.
     pub fn register(registry: &mut Registry, name: &str, failed: &str) -> Self {
-        let reasons = ["timeout", "unavailable", "overloaded", "corrupt", "outcome_unknown"];
-        Self(counters(registry, name, &format!("{failed}: {}", reasons.join(", ")), "reason", reasons))
+        let reasons = [
+            "timeout",
+            "unavailable",
+            "overloaded",
+            "corrupt",
+            "outcome_unknown",
+        ];
+        Self(counters(
+            registry,
+            name,
+            &format!("{failed}: {}", reasons.join(", ")),
+            "reason",
+            reasons,
+        ))
     }
 
     /// Counts a failure by its reason.
@@ -84,7 +102,12 @@ pub fn counters<const N: usize>(
 }
 
 /// Registers a metric or a family, and returns it.
-pub fn registered<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
+pub fn registered<M: Metric + Clone>(
+    registry: &mut Registry,
+    name: &str,
+    help: &str,
+    metric: M,
+) -> M {
     registry.register(name, help, metric.clone());
     metric
 }
@@ -92,6 +115,7 @@ pub fn registered<M: Metric + Clone>(registry: &mut Registry, name: &str, help: 
 /// Creates a histogram of seconds, from a read in memory to a timeout.
 fn seconds() -> Histogram {
     Histogram::new([
-        50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0,
+        50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.25, 0.5,
+        1.0, 2.5, 10.0,
     ])
 }

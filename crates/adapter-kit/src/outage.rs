@@ -32,7 +32,11 @@ struct Shared {
 
 impl Outage {
     fn of(shared: Arc<Mutex<Shared>>) -> Self {
-        Self { shared, failing: false, backoff: backoff(MIN_PAUSE, MAX_PAUSE) }
+        Self {
+            shared,
+            failing: false,
+            backoff: backoff(MIN_PAUSE, MAX_PAUSE),
+        }
     }
 
     /// Records a failed attempt, and calls `log` if its reason is new in this outage.
@@ -76,13 +80,21 @@ impl Clone for Outage {
 
 impl Drop for Outage {
     fn drop(&mut self) {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner).failing_tasks -= usize::from(self.failing);
+        self.shared
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .failing_tasks -= usize::from(self.failing);
     }
 }
 
 /// Returns pauses that double from `min` to `max`; jitter adds up to the pause itself.
 pub fn backoff(min: Duration, max: Duration) -> ExponentialBackoff {
-    ExponentialBuilder::new().with_min_delay(min).with_max_delay(max).without_max_times().with_jitter().build()
+    ExponentialBuilder::new()
+        .with_min_delay(min)
+        .with_max_delay(max)
+        .without_max_times()
+        .with_jitter()
+        .build()
 }
 
 #[cfg(test)]
@@ -123,8 +135,13 @@ mod tests {
         for milliseconds in [10, 20, 40, 80, 160, 320, 500, 500] {
             let pause = Duration::from_millis(milliseconds);
             let next = outage.next_pause(longest_attempt, timeout);
-            assert!((pause..=2 * pause).contains(&next), "{next:?}, not {pause:?}");
+            assert!(
+                (pause..=2 * pause).contains(&next),
+                "{next:?}, not {pause:?}"
+            );
         }
-        assert!(outage.next_pause(longest_attempt + Duration::from_nanos(1), timeout) <= 2 * MIN_PAUSE);
+        assert!(
+            outage.next_pause(longest_attempt + Duration::from_nanos(1), timeout) <= 2 * MIN_PAUSE
+        );
     }
 }

@@ -27,12 +27,19 @@ pub fn pet_from_row(
     category_id: i64,
     status: Option<i16>,
 ) -> Result<Pet, CorruptRow> {
-    let corrupt = |column, problem| CorruptRow { column, id, problem };
+    let corrupt = |column, problem| CorruptRow {
+        column,
+        id,
+        problem,
+    };
     let pet_id = PetId::parse(id).map_err(|error| corrupt("id", error.to_string()))?;
     let name = name.map_err(|error| corrupt("name", error.to_string()))?;
     let unknown = |number: i16| corrupt("status", format!("unknown: {number}"));
     let status = status.map(|number| PetStatus::from_number(number).ok_or_else(|| unknown(number)));
-    Ok(Pet::new(pet_id, NewPet::new(name, CategoryId::new(category_id)).with_status(status.transpose()?)))
+    Ok(Pet::new(
+        pet_id,
+        NewPet::new(name, CategoryId::new(category_id)).with_status(status.transpose()?),
+    ))
 }
 
 impl From<CorruptRow> for StoreFailure {
@@ -47,13 +54,20 @@ mod tests {
 
     #[test]
     fn an_invalid_row_is_reported_by_column_and_id() {
-        for (id, name, status, column) in
-            [(0, "Rex", None, "id"), (7, " ", None, "name"), (7, "Rex", Some(4), "status")]
-        {
+        for (id, name, status, column) in [
+            (0, "Rex", None, "id"),
+            (7, " ", None, "name"),
+            (7, "Rex", Some(4), "status"),
+        ] {
             let error = pet_from_row(id, PetName::parse(name), 1, status).unwrap_err();
-            let StoreFailure::Corrupt(cause) = error.into() else { panic!("corrupt") };
+            let StoreFailure::Corrupt(cause) = error.into() else {
+                panic!("corrupt")
+            };
             let message = cause.to_string();
-            assert!(message.starts_with(&format!("table pets, column {column}, id {id}: ")), "{message}");
+            assert!(
+                message.starts_with(&format!("table pets, column {column}, id {id}: ")),
+                "{message}"
+            );
         }
     }
 }

@@ -88,11 +88,27 @@ pub fn queue<R: Request>(
     outcome_timeout: Option<Duration>,
     metrics: QueueMetrics,
 ) -> (Sender<R>, Takers<R>) {
-    let state = State { requests: VecDeque::new(), last_number: 0, takers: 0, has_sender: true };
-    let queue =
-        Arc::new(Queue { state: Mutex::new(state), changed: Notify::new(), capacity, outcome_timeout, metrics });
+    let state = State {
+        requests: VecDeque::new(),
+        last_number: 0,
+        takers: 0,
+        has_sender: true,
+    };
+    let queue = Arc::new(Queue {
+        state: Mutex::new(state),
+        changed: Notify::new(),
+        capacity,
+        outcome_timeout,
+        metrics,
+    });
     let (sender, open) = watch::channel(());
-    (Sender { queue: Arc::clone(&queue), _open: sender }, Takers { queue, open })
+    (
+        Sender {
+            queue: Arc::clone(&queue),
+            _open: sender,
+        },
+        Takers { queue, open },
+    )
 }
 
 impl<R: Request> Sender<R> {
@@ -149,7 +165,11 @@ impl<R: Request> Taker<R> {
             rows <= max_rows
         });
         let count = fitting.count().max(state.requests.len().min(1));
-        let batch = state.requests.drain(..count).map(|(_, pending)| pending).collect();
+        let batch = state
+            .requests
+            .drain(..count)
+            .map(|(_, pending)| pending)
+            .collect();
         let is_empty = state.requests.is_empty();
         drop(state);
         if !is_empty {
@@ -165,7 +185,11 @@ impl<R: Request> Taker<R> {
 }
 
 impl<R: Request> Queue<R> {
-    async fn response_to(&self, request: R, timeout: Duration) -> Result<R::Response, StoreFailure> {
+    async fn response_to(
+        &self,
+        request: R,
+        timeout: Duration,
+    ) -> Result<R::Response, StoreFailure> {
         let now = Instant::now();
         let (ticket, mut response) = self.add(request, now)?;
         let mut received = timeout_at(now + timeout, &mut response).await;
@@ -182,11 +206,17 @@ impl<R: Request> Queue<R> {
             (Ok(Err(_)), None) => Err(StoreFailure::Unavailable(LOST.into())),
             (Ok(Err(_)), Some(_)) => Err(StoreFailure::OutcomeUnknown(LOST.into())),
             (Err(_), None) => Err(StoreFailure::Timeout),
-            (Err(_), Some(_)) => Err(StoreFailure::OutcomeUnknown("the storage did not respond in time".into())),
+            (Err(_), Some(_)) => Err(StoreFailure::OutcomeUnknown(
+                "the storage did not respond in time".into(),
+            )),
         }
     }
 
-    fn add(&self, request: R, now: Instant) -> Result<(Ticket<'_, R>, pending::Receiver<R>), StoreFailure> {
+    fn add(
+        &self,
+        request: R,
+        now: Instant,
+    ) -> Result<(Ticket<'_, R>, pending::Receiver<R>), StoreFailure> {
         let (pending, response) = Pending::new(request, now);
         let mut state = self.lock();
         if state.takers == 0 {
@@ -203,7 +233,13 @@ impl<R: Request> Queue<R> {
         if is_first {
             self.changed.notify_one();
         }
-        Ok((Ticket { queue: self, number }, response))
+        Ok((
+            Ticket {
+                queue: self,
+                number,
+            },
+            response,
+        ))
     }
 
     fn lock(&self) -> MutexGuard<'_, State<R>> {
@@ -215,7 +251,9 @@ impl<R: Request> Ticket<'_, R> {
     /// Removes the request from the queue. Returns `false` if it was taken.
     fn withdraw(&self) -> bool {
         let mut state = self.queue.lock();
-        let index = state.requests.binary_search_by_key(&self.number, |(number, _)| *number);
+        let index = state
+            .requests
+            .binary_search_by_key(&self.number, |(number, _)| *number);
         let request = index.ok().and_then(|index| state.requests.remove(index));
         drop(state);
         request.is_some()
@@ -239,10 +277,16 @@ impl<R: Request> Drop for Taker<R> {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.takers -= 1;
-        let failed = if state.takers == 0 { std::mem::take(&mut state.requests) } else { VecDeque::new() };
+        let failed = if state.takers == 0 {
+            std::mem::take(&mut state.requests)
+        } else {
+            VecDeque::new()
+        };
         drop(state);
         for (_, pending) in failed {
-            pending.respond(&self.0.metrics, |_| Err(StoreFailure::Unavailable(UNSERVED.into())));
+            pending.respond(&self.0.metrics, |_| {
+                Err(StoreFailure::Unavailable(UNSERVED.into()))
+            });
         }
         // This one may have been woken for requests that it has not taken, or for the end.
         self.0.changed.notify_one();

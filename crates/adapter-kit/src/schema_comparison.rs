@@ -29,8 +29,12 @@ impl SchemaComparison {
         if recorded.iter().any(|version| version.contains('_')) {
             return Err(OLDER_LAYOUT.to_owned());
         }
-        let unknown = recorded.iter().filter(|version| !program.contains(version)).cloned();
-        let (newer, contracted): (Vec<_>, Vec<_>) = unknown.partition(|version| version.ends_with("expand"));
+        let unknown = recorded
+            .iter()
+            .filter(|version| !program.contains(version))
+            .cloned();
+        let (newer, contracted): (Vec<_>, Vec<_>) =
+            unknown.partition(|version| version.ends_with("expand"));
         if !contracted.is_empty() {
             return Err(format!(
                 "a newer program has made changes that this one cannot work with: {}; use its release, or restore a \
@@ -38,8 +42,15 @@ impl SchemaComparison {
                 contracted.join(", ")
             ));
         }
-        let pending = program.into_iter().filter(|version| !recorded.contains(version)).collect();
-        Ok(Self { pending, newer, is_new: recorded.is_empty() })
+        let pending = program
+            .into_iter()
+            .filter(|version| !recorded.contains(version))
+            .collect();
+        Ok(Self {
+            pending,
+            newer,
+            is_new: recorded.is_empty(),
+        })
     }
 }
 
@@ -48,26 +59,43 @@ mod tests {
     use super::*;
 
     fn compare(recorded: &[&str]) -> Result<SchemaComparison, String> {
-        let versions = |versions: &[&str]| versions.iter().map(|version| (*version).to_owned()).collect::<Vec<_>>();
-        SchemaComparison::from_versions(versions(&["0001expand", "0002contract", "0003expand"]), &versions(recorded))
+        let versions = |versions: &[&str]| {
+            versions
+                .iter()
+                .map(|version| (*version).to_owned())
+                .collect::<Vec<_>>()
+        };
+        SchemaComparison::from_versions(
+            versions(&["0001expand", "0002contract", "0003expand"]),
+            &versions(recorded),
+        )
     }
 
     #[test]
     fn migrations_are_pending_or_recorded_or_expansions_of_a_newer_program() {
         let compared = compare(&["0001expand", "0002contract", "9998expand"]).unwrap();
-        assert_eq!((compared.pending, compared.newer), (vec!["0003expand".to_owned()], vec!["9998expand".to_owned()]));
+        assert_eq!(
+            (compared.pending, compared.newer),
+            (vec!["0003expand".to_owned()], vec!["9998expand".to_owned()])
+        );
     }
 
     #[test]
     fn whole_names_are_those_of_an_older_layout() {
-        assert_eq!(compare(&["0001_expand_create_pets"]).unwrap_err(), OLDER_LAYOUT);
+        assert_eq!(
+            compare(&["0001_expand_create_pets"]).unwrap_err(),
+            OLDER_LAYOUT
+        );
     }
 
     #[test]
     fn a_version_that_does_not_promise_an_expansion_is_a_contraction() {
         for version in ["9999", "9999contract", "expand9999", "00000000000000"] {
             let refusal = compare(&["0001expand", version]).unwrap_err();
-            assert!(refusal.contains(&format!("cannot work with: {version}; use its release")), "{refusal}");
+            assert!(
+                refusal.contains(&format!("cannot work with: {version}; use its release")),
+                "{refusal}"
+            );
         }
     }
 }

@@ -56,7 +56,11 @@ pub trait UseStore: Send + Sync + 'static {
     ///
     /// # Errors
     /// The reason why they were not written.
-    fn write(&self, uses: &PendingUses, now: i64) -> impl Future<Output = Result<(), String>> + Send;
+    fn write(
+        &self,
+        uses: &PendingUses,
+        now: i64,
+    ) -> impl Future<Output = Result<(), String>> + Send;
 }
 
 /// Records uses of API keys. A task of the runtime writes what its clones note.
@@ -87,11 +91,29 @@ impl ApiKeyUseRecord {
         registry: &mut Registry,
     ) -> (Self, JoinHandle<()>) {
         let registry = registry.sub_registry_with_prefix("keys");
-        let help = "Batches of last uses of API keys that were written to their store: written or failed";
-        let results = counters(registry, "use_writes", help, "result", ["written", "failed"]);
+        let help =
+            "Batches of last uses of API keys that were written to their store: written or failed";
+        let results = counters(
+            registry,
+            "use_writes",
+            help,
+            "result",
+            ["written", "failed"],
+        );
         let (open, closed) = channel(1);
-        let record = Self { notes: Notes::default(), max_keys, _open: open };
-        let writer = write_periodically(store, Arc::clone(&record.notes), max_keys, closed, interval, results);
+        let record = Self {
+            notes: Notes::default(),
+            max_keys,
+            _open: open,
+        };
+        let writer = write_periodically(
+            store,
+            Arc::clone(&record.notes),
+            max_keys,
+            closed,
+            interval,
+            results,
+        );
         (record, tokio::spawn(writer))
     }
 }
@@ -99,7 +121,11 @@ impl ApiKeyUseRecord {
 impl ApiKeyUses for ApiKeyUseRecord {
     fn note(&self, id: &ApiKeyId, kind: ApiKeyUse) {
         // A panic under the lock leaves no partial change.
-        let mut note = self.notes.get_or_default().lock().unwrap_or_else(PoisonError::into_inner);
+        let mut note = self
+            .notes
+            .get_or_default()
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         note.insert(id, kind, 0, self.max_keys);
     }
 }
@@ -128,7 +154,10 @@ async fn write_periodically(
         }
         let dropped = mem::take(&mut pending.dropped);
         if dropped > 0 {
-            tracing::warn!(dropped, "uses of API keys were not recorded: too many keys are used");
+            tracing::warn!(
+                dropped,
+                "uses of API keys were not recorded: too many keys are used"
+            );
         }
         if pending.iter().all(|(_, times)| times.is_empty()) {
             continue;
@@ -173,11 +202,19 @@ impl PendingUses {
 
 /// Returns the uses of these rows: the id of a key, the kind, and the time of the last use. Times are in seconds since
 /// 1970. `since`: the beginning of the record.
-pub fn recorded_uses(since: Option<i64>, rows: impl IntoIterator<Item = (String, i16, i64)>) -> RecordedUses {
+pub fn recorded_uses(
+    since: Option<i64>,
+    rows: impl IntoIterator<Item = (String, i16, i64)>,
+) -> RecordedUses {
     let time = |seconds: i64| from_milliseconds(seconds.saturating_mul(1000));
-    let mut uses = RecordedUses { since: since.map(time), ..RecordedUses::default() };
+    let mut uses = RecordedUses {
+        since: since.map(time),
+        ..RecordedUses::default()
+    };
     for (id, kind, last_used_at) in rows {
-        let Ok(id) = ApiKeyId::parse(&id) else { continue };
+        let Ok(id) = ApiKeyId::parse(&id) else {
+            continue;
+        };
         // Another release may have written another kind.
         if let Some(kind) = ApiKeyUse::ALL.into_iter().find(|one| *one as i16 == kind) {
             uses.last.insert((id, kind), time(last_used_at));

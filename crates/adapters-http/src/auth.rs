@@ -44,7 +44,10 @@ pub(crate) struct RequestLimits {
 
 /// Admits a request with a valid API key and adds the key to its extensions. Rejects every other request, and those of
 /// a key or an address beyond its limits.
-pub(crate) async fn authenticate(request: ServiceRequest, next: Next<BoxBody>) -> Result<ServiceResponse, Error> {
+pub(crate) async fn authenticate(
+    request: ServiceRequest,
+    next: Next<BoxBody>,
+) -> Result<ServiceResponse, Error> {
     let limits = data::<RequestLimits>(&request).clone();
     let finding = find_key(&request, &limits).instrument(traces::authentication_span());
     let key = match caught(AssertUnwindSafe(finding).catch_unwind().await) {
@@ -55,7 +58,9 @@ pub(crate) async fn authenticate(request: ServiceRequest, next: Next<BoxBody>) -
     let Some(_permit) = limits.key_shares.acquire(&key.id) else {
         return Ok(request.error_response(ApiError::Overloaded(Shed::KeyShare)));
     };
-    let Some(limiter) = limits.rate_limit.load_full() else { return next.call(request).await };
+    let Some(limiter) = limits.rate_limit.load_full() else {
+        return next.call(request).await;
+    };
     let left = limiter.take(&key.id);
     let mut response = match left {
         Some(_) => next.call(request).await?,
@@ -67,16 +72,28 @@ pub(crate) async fn authenticate(request: ServiceRequest, next: Next<BoxBody>) -
 
 /// Finds the API key, unless the address of the client has failed too often. Every 401 counts as a failure of the
 /// address. A failed lookup, which is a 5xx, does not count.
-async fn find_key(request: &ServiceRequest, limits: &RequestLimits) -> Result<Arc<ApiKey>, ApiError> {
-    let limiter = limits.auth_failures.load_full().and_then(|limiter| Some((limiter, client_address(request)?)));
+async fn find_key(
+    request: &ServiceRequest,
+    limits: &RequestLimits,
+) -> Result<Arc<ApiKey>, ApiError> {
+    let limiter = limits
+        .auth_failures
+        .load_full()
+        .and_then(|limiter| Some((limiter, client_address(request)?)));
     if let Some((limiter, client)) = &limiter {
         limiter.check(*client)?;
     }
     let found = match bearer_token(request.headers()) {
-        Ok(token) => data::<UseCases>(request).authenticate.execute(&token).await.map_err(ApiError::from),
+        Ok(token) => data::<UseCases>(request)
+            .authenticate
+            .execute(&token)
+            .await
+            .map_err(ApiError::from),
         Err(error) => Err(error),
     };
-    let is_unauthorized = found.as_ref().is_err_and(|error| error.status_code() == StatusCode::UNAUTHORIZED);
+    let is_unauthorized = found
+        .as_ref()
+        .is_err_and(|error| error.status_code() == StatusCode::UNAUTHORIZED);
     if let Some((limiter, client)) = limiter.filter(|_| is_unauthorized) {
         limiter.count(client);
     }
@@ -93,11 +110,18 @@ pub(crate) fn bearer_token(headers: &HeaderMap) -> Result<ApiToken, ApiError> {
     if values.next().is_some() {
         return Err(ApiError::MalformedApiKey);
     }
-    let (scheme, token) = value.split_at(value.iter().position(|&byte| byte == b' ').unwrap_or(value.len()));
+    let (scheme, token) = value.split_at(
+        value
+            .iter()
+            .position(|&byte| byte == b' ')
+            .unwrap_or(value.len()),
+    );
     if !scheme.eq_ignore_ascii_case(b"Bearer") {
         return Err(ApiError::MissingApiKey);
     }
-    let token = std::str::from_utf8(token).map_err(|_| ApiError::MalformedApiKey)?.trim_start_matches(' ');
+    let token = std::str::from_utf8(token)
+        .map_err(|_| ApiError::MalformedApiKey)?
+        .trim_start_matches(' ');
     Ok(ApiToken::parse(token.into())?)
 }
 
@@ -112,7 +136,11 @@ pub(crate) fn write_access(request: &HttpRequest) -> Result<WriteAccess, ApiErro
 }
 
 pub(crate) fn api_key(request: &HttpRequest) -> Arc<ApiKey> {
-    request.extensions().get().cloned().expect("every route under `/v1` is behind `authenticate`")
+    request
+        .extensions()
+        .get()
+        .cloned()
+        .expect("every route under `/v1` is behind `authenticate`")
 }
 
 #[cfg(test)]
@@ -155,24 +183,46 @@ mod tests {
 
     #[test]
     fn no_header_or_another_scheme_is_a_missing_key() {
-        for values in [&[][..], &[&b""[..]], &[b"Basic YTpi"], &[b"abc"], &[b"Bearerabc"], &[b"Bearer\tabc"]] {
-            assert!(matches!(token(values), Err(ApiError::MissingApiKey)), "{values:?}");
+        for values in [
+            &[][..],
+            &[&b""[..]],
+            &[b"Basic YTpi"],
+            &[b"abc"],
+            &[b"Bearerabc"],
+            &[b"Bearer\tabc"],
+        ] {
+            assert!(
+                matches!(token(values), Err(ApiError::MissingApiKey)),
+                "{values:?}"
+            );
         }
     }
 
     #[test]
     fn a_text_that_is_not_a_token_is_malformed() {
         for bad in ["Bearer", "Bearer ", "Bearer a b", "Bearer \ta", "Bearer é"] {
-            assert!(matches!(token(&[bad.as_bytes()]), Err(ApiError::MalformedApiKey)), "{bad:?}");
+            assert!(
+                matches!(token(&[bad.as_bytes()]), Err(ApiError::MalformedApiKey)),
+                "{bad:?}"
+            );
         }
-        assert!(matches!(token(&[b"Bearer \xff"]), Err(ApiError::MalformedApiKey)));
-        assert!(matches!(token(&[b"Bearer animalstore_mistyped"]), Err(ApiError::UnknownApiKey)));
+        assert!(matches!(
+            token(&[b"Bearer \xff"]),
+            Err(ApiError::MalformedApiKey)
+        ));
+        assert!(matches!(
+            token(&[b"Bearer animalstore_mistyped"]),
+            Err(ApiError::UnknownApiKey)
+        ));
     }
 
     #[test]
     fn two_headers_are_malformed_even_if_they_are_equal() {
         for second in [&b"Bearer abc"[..], b"Basic YTpi"] {
-            assert!(matches!(token(&[b"Bearer abc", second]), Err(ApiError::MalformedApiKey)));
+            assert!(matches!(
+                token(&[b"Bearer abc", second]),
+                Err(ApiError::MalformedApiKey)
+            ));
         }
     }
 
@@ -180,7 +230,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_key_beyond_its_rate_is_refused_before_every_other_check() {
         let mut directory = MockApiKeyDirectory::new();
-        directory.expect_find().returning(|_| Ok(Some(Arc::new(api_key("key")))));
+        directory
+            .expect_find()
+            .returning(|_| Ok(Some(Arc::new(api_key("key")))));
         let (repository, one) = (Arc::new(MockPetRepository::new()), NonZeroU32::MIN);
         let use_cases = UseCases {
             authenticate: Authenticate::new(Arc::new(directory), unrecorded_uses()),
@@ -191,12 +243,18 @@ mod tests {
         };
         let limits = RequestLimits {
             key_shares: KeyShares::new(1, 1),
-            rate_limit: reloaded(Some(KeyRateLimiter::new(RateLimit { per_second: one, burst: one }))),
+            rate_limit: reloaded(Some(KeyRateLimiter::new(RateLimit {
+                per_second: one,
+                burst: one,
+            }))),
             auth_failures: Reloaded::default(),
             in_flight: InFlight::new(1),
             max_body_bytes: 2,
         };
-        let app = App::new().app_data(Data::new(use_cases)).app_data(Data::new(limits)).configure(routes::api);
+        let app = App::new()
+            .app_data(Data::new(use_cases))
+            .app_data(Data::new(limits))
+            .configure(routes::api);
         let service = init_service(app).await;
         let mistakes = [
             ("PUT", "/v1/nowhere", "text/plain", 404),
@@ -208,14 +266,26 @@ mod tests {
         ];
         for (method, path, media_type, status) in mistakes {
             let send = async || {
-                let request = TestRequest::with_uri(path).method(method.parse().unwrap()).set_payload("{}");
+                let request = TestRequest::with_uri(path)
+                    .method(method.parse().unwrap())
+                    .set_payload("{}");
                 let request = request.insert_header((AUTHORIZATION, "Bearer x"));
-                call_service(&service, request.insert_header((CONTENT_TYPE, media_type)).to_request()).await
+                call_service(
+                    &service,
+                    request
+                        .insert_header((CONTENT_TYPE, media_type))
+                        .to_request(),
+                )
+                .await
             };
             assert_eq!(send().await.status(), status);
             let refused = send().await;
             assert_eq!(refused.status(), 429, "{method} {path}");
-            assert_eq!(super::api_key(refused.request()).id.as_str(), "key", "it is in the log");
+            assert_eq!(
+                super::api_key(refused.request()).id.as_str(),
+                "key",
+                "it is in the log"
+            );
             advance(Duration::from_secs(1)).await;
         }
     }

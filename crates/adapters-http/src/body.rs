@@ -3,7 +3,9 @@
 use actix_web::{
     HttpRequest,
     error::PayloadError,
-    http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
+    http::header::{
+        CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
+    },
     web::{Bytes, Data, Payload},
 };
 use futures_util::StreamExt;
@@ -13,20 +15,31 @@ use crate::{auth::RequestLimits, error::ApiError};
 
 /// Returns a body with a JSON content type within the limits. The request is not in flight until its body is here.
 pub(crate) async fn read_json(request: &HttpRequest, payload: Payload) -> Result<Bytes, ApiError> {
-    let limits = request.app_data::<Data<RequestLimits>>().expect("`serve_api` sets the limits");
-    limits.in_flight.read_body(read(request.headers(), payload, limits.max_body_bytes)).await
+    let limits = request
+        .app_data::<Data<RequestLimits>>()
+        .expect("`serve_api` sets the limits");
+    limits
+        .in_flight
+        .read_body(read(request.headers(), payload, limits.max_body_bytes))
+        .await
 }
 
 /// Fails with 400 if there is no body, then with 415, then with the error of the transport, which passes on a body as a
 /// whole or not at all.
-async fn read(headers: &HeaderMap, mut payload: Payload, max_bytes: usize) -> Result<Bytes, ApiError> {
+async fn read(
+    headers: &HeaderMap,
+    mut payload: Payload,
+    max_bytes: usize,
+) -> Result<Bytes, ApiError> {
     // Before the body, because a client that waits for a 100 need not send it.
     if declared_length(headers).is_some_and(|length| length > 0) {
         check_headers(headers)?;
     }
     let body = payload.next().await.unwrap_or(Ok(Bytes::new()));
     if body.as_ref().is_ok_and(Bytes::is_empty) {
-        return Err(ApiError::InvalidBody("a request body is required: a pet as a JSON object".into()));
+        return Err(ApiError::InvalidBody(
+            "a request body is required: a pet as a JSON object".into(),
+        ));
     }
     check_headers(headers)?;
     body.map_err(|error| match error {
@@ -38,7 +51,13 @@ async fn read(headers: &HeaderMap, mut payload: Payload, max_bytes: usize) -> Re
 
 /// Length of the body according to its header. actix refuses a header that is not a number.
 pub(crate) fn declared_length(headers: &HeaderMap) -> Option<u64> {
-    headers.get(CONTENT_LENGTH)?.to_str().ok()?.trim().parse().ok()
+    headers
+        .get(CONTENT_LENGTH)?
+        .to_str()
+        .ok()?
+        .trim()
+        .parse()
+        .ok()
 }
 
 fn check_headers(headers: &HeaderMap) -> Result<(), ApiError> {
@@ -47,8 +66,17 @@ fn check_headers(headers: &HeaderMap) -> Result<(), ApiError> {
 }
 
 fn check_content_encoding(headers: &HeaderMap) -> Result<(), ApiError> {
-    let identity = |value: &HeaderValue| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity");
-    if headers.get_all(CONTENT_ENCODING).all(identity) { Ok(()) } else { Err(ApiError::UnsupportedContentEncoding) }
+    let identity = |value: &HeaderValue| {
+        value
+            .as_bytes()
+            .trim_ascii()
+            .eq_ignore_ascii_case(b"identity")
+    };
+    if headers.get_all(CONTENT_ENCODING).all(identity) {
+        Ok(())
+    } else {
+        Err(ApiError::UnsupportedContentEncoding)
+    }
 }
 
 fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
@@ -64,7 +92,10 @@ fn parse_media_type(text: &str) -> Option<Mime> {
         let mut parts = text.split(';').map(str::trim);
         let essence = parts.next()?.to_owned();
         let parameters = parts.filter(|parameter| !parameter.is_empty());
-        parameters.fold(essence, |text, parameter| text + ";" + parameter).parse().ok()
+        parameters
+            .fold(essence, |text, parameter| text + ";" + parameter)
+            .parse()
+            .ok()
     })
 }
 
@@ -72,7 +103,9 @@ fn parse_media_type(text: &str) -> Option<Mime> {
 fn is_json(mime: &Mime) -> bool {
     mime.type_() == mime::APPLICATION
         && mime.suffix().unwrap_or(mime.subtype()) == mime::JSON
-        && mime.get_param(mime::CHARSET).is_none_or(|charset| charset == mime::UTF_8)
+        && mime
+            .get_param(mime::CHARSET)
+            .is_none_or(|charset| charset == mime::UTF_8)
 }
 
 /// Value of a header that is given exactly once.
@@ -105,9 +138,15 @@ mod tests {
     ) -> Option<Result<Bytes, StatusCode>> {
         let items = items.map(|body| body.map(Bytes::from));
         let request = TestRequest::default().to_http_request();
-        let mut payload = dev::Payload::Stream { payload: items.boxed_local() };
-        let payload = Payload::from_request(&request, &mut payload).now_or_never()?.expect("a payload");
-        read(headers, payload, MAX_BYTES).now_or_never().map(|read| read.map_err(|error| error.status_code()))
+        let mut payload = dev::Payload::Stream {
+            payload: items.boxed_local(),
+        };
+        let payload = Payload::from_request(&request, &mut payload)
+            .now_or_never()?
+            .expect("a payload");
+        read(headers, payload, MAX_BYTES)
+            .now_or_never()
+            .map(|read| read.map_err(|error| error.status_code()))
     }
 
     fn with(name: &HeaderName, values: &[&'static str]) -> HeaderMap {
@@ -127,18 +166,40 @@ mod tests {
             (None, "text/plain", None, Err(400)),
             (None, "text/plain", Some(Ok("")), Err(400)),
             (Some("0"), "text/plain", None, Err(400)),
-            (None, "text/plain", Some(Err(PayloadError::Overflow)), Err(415)),
+            (
+                None,
+                "text/plain",
+                Some(Err(PayloadError::Overflow)),
+                Err(415),
+            ),
             (None, JSON, Some(Err(PayloadError::Overflow)), Err(413)),
-            (Some("4"), JSON, Some(Err(PayloadError::Io(ErrorKind::TimedOut.into()))), Err(408)),
-            (None, JSON, Some(Err(PayloadError::EncodingCorrupted)), Err(400)),
-            (Some("4"), JSON, Some(Err(PayloadError::Incomplete(None))), Err(400)),
+            (
+                Some("4"),
+                JSON,
+                Some(Err(PayloadError::Io(ErrorKind::TimedOut.into()))),
+                Err(408),
+            ),
+            (
+                None,
+                JSON,
+                Some(Err(PayloadError::EncodingCorrupted)),
+                Err(400),
+            ),
+            (
+                Some("4"),
+                JSON,
+                Some(Err(PayloadError::Incomplete(None))),
+                Err(400),
+            ),
         ] {
             let mut headers = with(&CONTENT_TYPE, &[content_type]);
             if let Some(length) = length {
                 headers.insert(CONTENT_LENGTH, HeaderValue::from_static(length));
             }
             let name = format!("{length:?} {content_type} {body:?}");
-            let read = read_passed(&headers, iter(body)).expect("a result").map_err(|status| status.as_u16());
+            let read = read_passed(&headers, iter(body))
+                .expect("a result")
+                .map_err(|status| status.as_u16());
             assert_eq!(read, expected.map(Bytes::from), "{name}");
         }
     }
@@ -147,7 +208,10 @@ mod tests {
     fn the_type_of_a_body_of_known_length_is_refused_before_it_is_read() {
         let read = read_passed(&with(&CONTENT_LENGTH, &["4"]), pending());
         assert_eq!(read, Some(Err(StatusCode::UNSUPPORTED_MEDIA_TYPE)));
-        assert_eq!(read_passed(&with(&CONTENT_TYPE, &["application/json"]), pending()), None);
+        assert_eq!(
+            read_passed(&with(&CONTENT_TYPE, &["application/json"]), pending()),
+            None
+        );
     }
 
     #[test]
@@ -161,7 +225,10 @@ mod tests {
             "application/json ; ; charset=utf-8;;",
             "application/merge-patch+json; charset=utf-8",
         ] {
-            assert!(check_content_type(&with(&CONTENT_TYPE, &[good])).is_ok(), "{good}");
+            assert!(
+                check_content_type(&with(&CONTENT_TYPE, &[good])).is_ok(),
+                "{good}"
+            );
         }
         for bad in [
             &[][..],
@@ -181,17 +248,32 @@ mod tests {
             &[";application/json"],
             &["application/json", "application/json"],
         ] {
-            assert!(check_content_type(&with(&CONTENT_TYPE, bad)).is_err(), "{bad:?}");
+            assert!(
+                check_content_type(&with(&CONTENT_TYPE, bad)).is_err(),
+                "{bad:?}"
+            );
         }
     }
 
     #[test]
     fn only_an_unencoded_body_is_accepted() {
         for good in [&[][..], &["identity"], &["Identity"]] {
-            assert!(check_content_encoding(&with(&CONTENT_ENCODING, good)).is_ok(), "{good:?}");
+            assert!(
+                check_content_encoding(&with(&CONTENT_ENCODING, good)).is_ok(),
+                "{good:?}"
+            );
         }
-        for bad in [&["gzip"][..], &["br"], &["identity, gzip"], &["identity", "gzip"], &[""]] {
-            assert!(check_content_encoding(&with(&CONTENT_ENCODING, bad)).is_err(), "{bad:?}");
+        for bad in [
+            &["gzip"][..],
+            &["br"],
+            &["identity, gzip"],
+            &["identity", "gzip"],
+            &[""],
+        ] {
+            assert!(
+                check_content_encoding(&with(&CONTENT_ENCODING, bad)).is_err(),
+                "{bad:?}"
+            );
         }
     }
 }

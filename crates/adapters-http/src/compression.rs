@@ -14,7 +14,8 @@ use actix_web::{
     HttpRequest, HttpResponse,
     body::{BodySize, BoxBody, MessageBody},
     http::header::{
-        AcceptEncoding, CONTENT_ENCODING, ContentEncoding, Encoding, Header, HeaderName, HeaderValue, VARY,
+        AcceptEncoding, CONTENT_ENCODING, ContentEncoding, Encoding, Header, HeaderName,
+        HeaderValue, VARY,
     },
     web::Bytes,
 };
@@ -24,18 +25,24 @@ use flate2::{Compress, Compression, FlushCompress, Status, read::GzDecoder};
 const COMPRESSION_THRESHOLD: u64 = 1024;
 
 const GZIP: (HeaderName, HeaderValue) = (CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-const VARY_ON_ENCODING: (HeaderName, HeaderValue) = (VARY, HeaderValue::from_static("accept-encoding"));
+const VARY_ON_ENCODING: (HeaderName, HeaderValue) =
+    (VARY, HeaderValue::from_static("accept-encoding"));
 
 /// Compresses the response if the client prefers that.
 pub(crate) fn negotiate(request: &HttpRequest, mut response: HttpResponse) -> HttpResponse {
-    response.headers_mut().insert(VARY_ON_ENCODING.0, VARY_ON_ENCODING.1);
-    let is_large = matches!(response.body().size(), BodySize::Sized(bytes) if bytes > COMPRESSION_THRESHOLD);
+    response
+        .headers_mut()
+        .insert(VARY_ON_ENCODING.0, VARY_ON_ENCODING.1);
+    let is_large =
+        matches!(response.body().size(), BodySize::Sized(bytes) if bytes > COMPRESSION_THRESHOLD);
     if !is_large || !prefers_gzip(request) {
         return response;
     }
     response.headers_mut().insert(GZIP.0, GZIP.1);
     response.map_body(|_, body| {
-        let bytes = body.try_into_bytes().unwrap_or_else(|_| unreachable!("a body with a size is in memory"));
+        let bytes = body
+            .try_into_bytes()
+            .unwrap_or_else(|_| unreachable!("a body with a size is in memory"));
         BoxBody::new(gzip(&bytes))
     })
 }
@@ -43,8 +50,13 @@ pub(crate) fn negotiate(request: &HttpRequest, mut response: HttpResponse) -> Ht
 /// Returns whether the client prefers gzip (RFC 9110, section 12.5.3). An invalid header has no effect. A client that
 /// accepts neither encoding gets an uncompressed response.
 fn prefers_gzip(request: &HttpRequest) -> bool {
-    let encodings = [Encoding::Known(ContentEncoding::Gzip), Encoding::Known(ContentEncoding::Identity)];
-    let preferred = AcceptEncoding::parse(request).ok().and_then(|accepted| accepted.negotiate(encodings.iter()));
+    let encodings = [
+        Encoding::Known(ContentEncoding::Gzip),
+        Encoding::Known(ContentEncoding::Identity),
+    ];
+    let preferred = AcceptEncoding::parse(request)
+        .ok()
+        .and_then(|accepted| accepted.negotiate(encodings.iter()));
     preferred == Some(Encoding::Known(ContentEncoding::Gzip))
 }
 
@@ -62,7 +74,10 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
         // More than the largest result, so that one call is enough.
         let mut gzipped = Vec::with_capacity(bytes.len() + bytes.len() / 8 + 64);
         let status = encoder.compress_vec(bytes, &mut gzipped, FlushCompress::Finish);
-        assert_eq!(status.expect("every input can be compressed"), Status::StreamEnd);
+        assert_eq!(
+            status.expect("every input can be compressed"),
+            Status::StreamEnd
+        );
         gzipped.shrink_to_fit();
         gzipped
     })
@@ -82,13 +97,19 @@ impl StaticFile {
     }
 
     pub(crate) fn from_gzip(content_type: &'static str, gzipped: impl Into<Bytes>) -> Self {
-        Self { content_type, gzipped: gzipped.into(), plain: OnceLock::new() }
+        Self {
+            content_type,
+            gzipped: gzipped.into(),
+            plain: OnceLock::new(),
+        }
     }
 
     /// Responds with 200 and the file in the encoding that the client prefers.
     pub(crate) fn respond(&self, request: &HttpRequest) -> HttpResponse {
         let mut response = HttpResponse::Ok();
-        response.content_type(self.content_type).insert_header(VARY_ON_ENCODING);
+        response
+            .content_type(self.content_type)
+            .insert_header(VARY_ON_ENCODING);
         if prefers_gzip(request) {
             return response.insert_header(GZIP).body(self.gzipped.clone());
         }
@@ -97,7 +118,9 @@ impl StaticFile {
 
     fn decompress(&self) -> Bytes {
         let mut plain = Vec::with_capacity(self.gzipped.len() * 4);
-        GzDecoder::new(&*self.gzipped).read_to_end(&mut plain).expect("a file of the program is valid gzip");
+        GzDecoder::new(&*self.gzipped)
+            .read_to_end(&mut plain)
+            .expect("a file of the program is valid gzip");
         plain.into()
     }
 }
@@ -110,15 +133,23 @@ mod tests {
 
     /// A request with one header line per value.
     fn accepting(values: &[&[u8]]) -> HttpRequest {
-        let lines = values.iter().map(|value| (ACCEPT_ENCODING, HeaderValue::from_bytes(value).unwrap()));
-        lines.fold(TestRequest::default(), TestRequest::append_header).to_http_request()
+        let lines = values
+            .iter()
+            .map(|value| (ACCEPT_ENCODING, HeaderValue::from_bytes(value).unwrap()));
+        lines
+            .fold(TestRequest::default(), TestRequest::append_header)
+            .to_http_request()
     }
 
     fn compressed(request: &HttpRequest, body: &[u8]) -> (HttpResponse, Vec<u8>) {
         let response = negotiate(request, HttpResponse::Ok().body(body.to_vec()));
         let (response, body) = response.into_parts();
-        let BodySize::Sized(size) = body.size() else { panic!("a length") };
-        let Ok(bytes) = body.try_into_bytes() else { panic!("a body in memory") };
+        let BodySize::Sized(size) = body.size() else {
+            panic!("a length")
+        };
+        let Ok(bytes) = body.try_into_bytes() else {
+            panic!("a body in memory")
+        };
         assert_eq!(u64::try_from(bytes.len()), Ok(size));
         (response.map_into_boxed_body(), bytes.to_vec())
     }
@@ -126,13 +157,21 @@ mod tests {
     #[test]
     fn only_a_body_above_the_threshold_is_compressed_if_the_client_accepts_it() {
         let gzip = &[&b"gzip"[..]][..];
-        for (accepted, bytes, is_compressed) in
-            [(gzip, 0, false), (gzip, 1024, false), (gzip, 1025, true), (gzip, 100_000, true), (&[], 5000, false)]
-        {
+        for (accepted, bytes, is_compressed) in [
+            (gzip, 0, false),
+            (gzip, 1024, false),
+            (gzip, 1025, true),
+            (gzip, 100_000, true),
+            (&[], 5000, false),
+        ] {
             let plain = vec![b'x'; bytes];
             let (response, body) = compressed(&accepting(accepted), &plain);
 
-            assert_eq!(response.headers().contains_key(CONTENT_ENCODING), is_compressed, "{bytes}");
+            assert_eq!(
+                response.headers().contains_key(CONTENT_ENCODING),
+                is_compressed,
+                "{bytes}"
+            );
             assert_eq!(response.headers().get(VARY), Some(&VARY_ON_ENCODING.1));
             let mut read = body.clone();
             if is_compressed {
@@ -145,7 +184,8 @@ mod tests {
     }
 
     #[test]
-    fn gzip_is_used_if_the_client_prefers_it_and_an_invalid_item_or_a_header_that_is_not_ascii_is_ignored() {
+    fn gzip_is_used_if_the_client_prefers_it_and_an_invalid_item_or_a_header_that_is_not_ascii_is_ignored()
+     {
         for (value, preferred) in [
             ("gZip;Q=1", true),
             ("gzip;q=0.001", true),
@@ -164,7 +204,11 @@ mod tests {
             ("br;q=9, gzip", true),
             (";;;,gzip", true),
         ] {
-            assert_eq!(prefers_gzip(&accepting(&[value.as_bytes()])), preferred, "{value:?}");
+            assert_eq!(
+                prefers_gzip(&accepting(&[value.as_bytes()])),
+                preferred,
+                "{value:?}"
+            );
         }
         assert!(prefers_gzip(&accepting(&[b"br", b"gzip"])));
         for values in [

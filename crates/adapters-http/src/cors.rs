@@ -19,9 +19,10 @@ use actix_web::{
     http::{
         Method,
         header::{
-            ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-            ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
-            ACCESS_CONTROL_REQUEST_METHOD, HeaderMap, HeaderValue, ORIGIN, VARY,
+            ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
+            ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
+            ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, HeaderMap, HeaderValue,
+            ORIGIN, VARY,
         },
     },
 };
@@ -79,7 +80,10 @@ impl AllowedOrigins {
         let origin = headers.get(ORIGIN)?;
         match self {
             Self::Any => Some(HeaderValue::from_static("*")),
-            Self::These(origins) => origins.iter().any(|allowed| origin == allowed).then(|| origin.clone()),
+            Self::These(origins) => origins
+                .iter()
+                .any(|allowed| origin == allowed)
+                .then(|| origin.clone()),
         }
     }
 }
@@ -93,19 +97,29 @@ pub(crate) fn apply<S>(
 where
     S: Service<ServiceRequest, Response = ServiceResponse, Error = Error>,
 {
-    let Some(origins) = origins else { return Either::Left(service.call(request)) };
+    let Some(origins) = origins else {
+        return Either::Left(service.call(request));
+    };
     let allowed = origins.allow(request.headers());
     if is_preflight(&request) {
-        return Either::Right(Either::Left(ready(Ok(respond_to_preflight(request, allowed)))));
+        return Either::Right(Either::Left(ready(Ok(respond_to_preflight(
+            request, allowed,
+        )))));
     }
     let response = service.call(request).map_ok(|mut response| {
         let headers = response.headers_mut();
         if let Some(origin) = allowed {
             headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
         }
-        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED_HEADERS));
+        headers.insert(
+            ACCESS_CONTROL_EXPOSE_HEADERS,
+            HeaderValue::from_static(EXPOSED_HEADERS),
+        );
         let vary = headers.get(VARY).and_then(|vary| vary.to_str().ok());
-        let vary = vary.map_or_else(|| VARIES_BY.to_owned(), |others| format!("{others}, {VARIES_BY}"));
+        let vary = vary.map_or_else(
+            || VARIES_BY.to_owned(),
+            |others| format!("{others}, {VARIES_BY}"),
+        );
         headers.insert(VARY, HeaderValue::try_from(vary).expect("ASCII"));
         response
     });
@@ -114,7 +128,8 @@ where
 
 fn is_preflight(request: &ServiceRequest) -> bool {
     let method = request.headers().get(ACCESS_CONTROL_REQUEST_METHOD);
-    request.method() == Method::OPTIONS && method.is_some_and(|method| Method::from_bytes(method.as_bytes()).is_ok())
+    request.method() == Method::OPTIONS
+        && method.is_some_and(|method| Method::from_bytes(method.as_bytes()).is_ok())
 }
 
 /// Without the headers that grant permission, browsers do not send the request. They check nothing else.
@@ -134,19 +149,32 @@ fn respond_to_preflight(request: ServiceRequest, allowed: Option<HeaderValue>) -
 fn is_of_the_interface(headers: &HeaderMap) -> bool {
     let method = headers.get(ACCESS_CONTROL_REQUEST_METHOD);
     method.is_some_and(|method| METHODS.split(", ").any(|known| method == known))
-        && headers.get(ACCESS_CONTROL_REQUEST_HEADERS).is_none_or(|headers| {
-            let is_known = |header: &str| HEADERS.split(", ").any(|known| known.eq_ignore_ascii_case(header.trim()));
-            headers.to_str().is_ok_and(|headers| headers.split(',').all(is_known))
-        })
+        && headers
+            .get(ACCESS_CONTROL_REQUEST_HEADERS)
+            .is_none_or(|headers| {
+                let is_known = |header: &str| {
+                    HEADERS
+                        .split(", ")
+                        .any(|known| known.eq_ignore_ascii_case(header.trim()))
+                };
+                headers
+                    .to_str()
+                    .is_ok_and(|headers| headers.split(',').all(is_known))
+            })
 }
 
 /// Returns what is expected instead of a text, unless it is an origin as browsers write it: scheme, host and port.
 fn problem(text: &str) -> Option<String> {
-    let origin = Url::parse(text).ok().filter(is_web_origin).map(|url| url.origin().ascii_serialization());
+    let origin = Url::parse(text)
+        .ok()
+        .filter(is_web_origin)
+        .map(|url| url.origin().ascii_serialization());
     match origin {
         Some(written) if written == text => None,
         Some(written) => Some(format!("{written:?}, as browsers send it, not {text:?}")),
-        None => Some(format!("origins such as https://shop.example, not {text:?}")),
+        None => Some(format!(
+            "origins such as https://shop.example, not {text:?}"
+        )),
     }
 }
 
@@ -154,7 +182,10 @@ fn problem(text: &str) -> Option<String> {
 /// `${host}`.
 fn is_web_origin(url: &Url) -> bool {
     let is_host_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"-._[:]".contains(&byte);
-    matches!(url.scheme(), "http" | "https") && url.host_str().is_some_and(|host| host.bytes().all(is_host_byte))
+    matches!(url.scheme(), "http" | "https")
+        && url
+            .host_str()
+            .is_some_and(|host| host.bytes().all(is_host_byte))
 }
 
 #[cfg(test)]
@@ -185,7 +216,10 @@ mod tests {
             ("http://shop.example:08080", "http://shop.example:8080"),
             ("https://Shop.Example", "https://shop.example"),
             ("https://user:secret@shop.example", "https://shop.example"),
-            ("https://b\u{fc}cher.example", "https://xn--bcher-kva.example"),
+            (
+                "https://b\u{fc}cher.example",
+                "https://xn--bcher-kva.example",
+            ),
             ("http://[0:0::1]", "http://[::1]"),
             (" https://shop.example", "https://shop.example"),
         ] {
@@ -209,7 +243,12 @@ mod tests {
             "https://${host}",
             "https://\"shop\"",
         ] {
-            assert_eq!(problem(text), Some(format!("origins such as https://shop.example, not {text:?}")));
+            assert_eq!(
+                problem(text),
+                Some(format!(
+                    "origins such as https://shop.example, not {text:?}"
+                ))
+            );
         }
     }
 }

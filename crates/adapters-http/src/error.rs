@@ -11,7 +11,10 @@ use actix_web::{
     HttpResponse, ResponseError,
     http::{
         StatusCode,
-        header::{ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE},
+        header::{
+            ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, HeaderName, HeaderValue, RETRY_AFTER,
+            WWW_AUTHENTICATE,
+        },
     },
 };
 use animal_store_app::{Scope, ports::Cause};
@@ -119,7 +122,9 @@ impl ApiError {
             Self::IdempotencyConflict => (409, "idempotency_conflict"),
             Self::Gone => (410, "gone"),
             Self::PayloadTooLarge(_) => (413, "payload_too_large"),
-            Self::UnsupportedContentType | Self::UnsupportedContentEncoding => (415, "unsupported_media_type"),
+            Self::UnsupportedContentType | Self::UnsupportedContentEncoding => {
+                (415, "unsupported_media_type")
+            }
             Self::IdempotencyMismatch => (422, "idempotency_mismatch"),
             Self::RateLimited | Self::TooManyAuthFailures(_) => (429, "rate_limited"),
             Self::Internal(_) => (500, "internal_error"),
@@ -127,7 +132,11 @@ impl ApiError {
             Self::Overloaded(_) => (503, "overloaded"),
             Self::OutcomeUnknown(_) => (503, "outcome_unknown"),
         };
-        ErrorResponse { code, message: self, status }
+        ErrorResponse {
+            code,
+            message: self,
+            status,
+        }
     }
 
     /// The header that a client needs to correct or retry the request. Without Retry-After if the outcome is unknown,
@@ -135,19 +144,31 @@ impl ApiError {
     fn header(&self) -> Option<(HeaderName, HeaderValue)> {
         let (name, value) = match self {
             Self::MissingApiKey => (WWW_AUTHENTICATE, r#"Bearer realm="animal-store""#),
-            Self::MalformedApiKey => (WWW_AUTHENTICATE, r#"Bearer realm="animal-store", error="invalid_request""#),
-            Self::UnknownApiKey => (WWW_AUTHENTICATE, r#"Bearer realm="animal-store", error="invalid_token""#),
+            Self::MalformedApiKey => (
+                WWW_AUTHENTICATE,
+                r#"Bearer realm="animal-store", error="invalid_request""#,
+            ),
+            Self::UnknownApiKey => (
+                WWW_AUTHENTICATE,
+                r#"Bearer realm="animal-store", error="invalid_token""#,
+            ),
             Self::InsufficientScope(scope) => {
-                let challenge =
-                    format!(r#"Bearer realm="animal-store", error="insufficient_scope", scope="{}""#, scope.as_str());
-                return Some((WWW_AUTHENTICATE, HeaderValue::try_from(challenge).expect("ASCII")));
+                let challenge = format!(
+                    r#"Bearer realm="animal-store", error="insufficient_scope", scope="{}""#,
+                    scope.as_str()
+                );
+                return Some((
+                    WWW_AUTHENTICATE,
+                    HeaderValue::try_from(challenge).expect("ASCII"),
+                ));
             }
             Self::MethodNotAllowed(methods) => (ALLOW, *methods),
             Self::UnsupportedContentEncoding => (ACCEPT_ENCODING, "identity"),
             Self::TooManyAuthFailures(seconds) => return Some((RETRY_AFTER, (*seconds).into())),
-            Self::IdempotencyConflict | Self::RateLimited | Self::Unavailable(_) | Self::Overloaded(_) => {
-                (RETRY_AFTER, "1")
-            }
+            Self::IdempotencyConflict
+            | Self::RateLimited
+            | Self::Unavailable(_)
+            | Self::Overloaded(_) => (RETRY_AFTER, "1"),
             _ => return None,
         };
         Some((name, HeaderValue::from_static(value)))

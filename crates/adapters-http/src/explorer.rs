@@ -23,40 +23,73 @@ const POLICY: HeaderValue = HeaderValue::from_static(
      connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 );
 
-static PAGE: LazyLock<StaticFile> =
-    LazyLock::new(|| StaticFile::new("text/html; charset=utf-8", include_str!("explorer/page.html")));
+static PAGE: LazyLock<StaticFile> = LazyLock::new(|| {
+    StaticFile::new(
+        "text/html; charset=utf-8",
+        include_str!("explorer/page.html"),
+    )
+});
 
 static FILES: LazyLock<[(&str, StaticFile); 4]> = LazyLock::new(|| {
     let (script, style) = ("text/javascript; charset=utf-8", "text/css; charset=utf-8");
     [
-        ("explorer.js", StaticFile::new(script, include_str!("explorer/explorer.js"))),
-        ("explorer.css", StaticFile::new(style, include_str!("explorer/explorer.css"))),
-        ("swagger-ui-bundle.js", StaticFile::from_gzip(script, swagger_ui_gzip("swagger-ui-bundle.js"))),
-        ("swagger-ui.css", StaticFile::from_gzip(style, swagger_ui_gzip("swagger-ui.css"))),
+        (
+            "explorer.js",
+            StaticFile::new(script, include_str!("explorer/explorer.js")),
+        ),
+        (
+            "explorer.css",
+            StaticFile::new(style, include_str!("explorer/explorer.css")),
+        ),
+        (
+            "swagger-ui-bundle.js",
+            StaticFile::from_gzip(script, swagger_ui_gzip("swagger-ui-bundle.js")),
+        ),
+        (
+            "swagger-ui.css",
+            StaticFile::from_gzip(style, swagger_ui_gzip("swagger-ui.css")),
+        ),
     ]
 });
 
 pub(crate) async fn redirect() -> HttpResponse {
     // Relative to the URI of the request, so that it is valid behind any base path.
-    HttpResponse::Found().insert_header((LOCATION, "docs")).finish()
+    HttpResponse::Found()
+        .insert_header((LOCATION, "docs"))
+        .finish()
 }
 
 pub(crate) async fn page(request: HttpRequest) -> HttpResponse {
     let mut response = PAGE.respond(&request);
-    response.headers_mut().insert(CONTENT_SECURITY_POLICY, POLICY);
+    response
+        .headers_mut()
+        .insert(CONTENT_SECURITY_POLICY, POLICY);
     response
 }
 
-pub(crate) async fn file(name: Path<String>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
-    let (_, file) = FILES.iter().find(|(file, _)| *file == *name).ok_or(ApiError::RouteNotFound)?;
+pub(crate) async fn file(
+    name: Path<String>,
+    request: HttpRequest,
+) -> Result<HttpResponse, ApiError> {
+    let (_, file) = FILES
+        .iter()
+        .find(|(file, _)| *file == *name)
+        .ok_or(ApiError::RouteNotFound)?;
     let mut response = file.respond(&request);
     // For an hour.
-    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("max-age=3600"));
+    response
+        .headers_mut()
+        .insert(CACHE_CONTROL, HeaderValue::from_static("max-age=3600"));
     Ok(response)
 }
 
 /// Returns a file of Swagger UI, compressed with gzip.
 fn swagger_ui_gzip(name: &str) -> Bytes {
     let file = utoipa_swagger_ui::serve(name, Arc::new(Config::from("")));
-    Bytes::from_owner(file.ok().flatten().expect("Swagger UI contains the file").bytes)
+    Bytes::from_owner(
+        file.ok()
+            .flatten()
+            .expect("Swagger UI contains the file")
+            .bytes,
+    )
 }

@@ -46,8 +46,13 @@ pub async fn serve(
     max_body_bytes: usize,
     service: &impl Service<Request, Response = Response<BoxBody>, Error = Error>,
 ) {
-    let limits = Limits { max_body_bytes, ..Limits::default() };
+    let limits = Limits {
+        max_body_bytes,
+        ..Limits::default()
+    };
     let (_stage, stages) = watch::channel(Stage::Serving);
-    let slot = Connections::new(&limits, Rc::default(), Arc::default(), stages).admit(None).await;
+    let slot = Connections::new(&limits, Rc::default(), Arc::default(), stages)
+        .admit(None)
+        .await;
     let _ = exchange::serve(Client::new(stream, slot), service).await;
 }

@@ -41,24 +41,48 @@ pub(crate) async fn live() -> HttpResponse {
 
 /// 200 if this instance should receive requests, otherwise 503. The request log gets the reason.
 pub(crate) async fn ready(readiness: Data<CheckReadiness>) -> HttpResponse {
-    let limit = if readiness.is_draining() { DRAINING_TIMEOUT } else { TIMEOUT };
-    let (storage, keys) = join(in_time(limit, readiness.storage()), in_time(limit, readiness.keys())).await;
-    let checks = Checks { storage: state(&storage), keys: state(&keys) };
-    let reasons = [reason("storage", storage), reason("keys", keys)].into_iter().flatten().collect::<Vec<_>>();
+    let limit = if readiness.is_draining() {
+        DRAINING_TIMEOUT
+    } else {
+        TIMEOUT
+    };
+    let (storage, keys) = join(
+        in_time(limit, readiness.storage()),
+        in_time(limit, readiness.keys()),
+    )
+    .await;
+    let checks = Checks {
+        storage: state(&storage),
+        keys: state(&keys),
+    };
+    let reasons = [reason("storage", storage), reason("keys", keys)]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>();
     let (status, cause): (_, Cause) = if readiness.is_draining() {
         (DRAINING, "the instance is shutting down".into())
     } else if reasons.is_empty() {
-        return HttpResponse::Ok().json(ReadinessResponse { status: READY, checks });
+        return HttpResponse::Ok().json(ReadinessResponse {
+            status: READY,
+            checks,
+        });
     } else {
         (UNAVAILABLE, reasons.join("; ").into())
     };
-    let body = HttpResponse::Ok().json(ReadinessResponse { status, checks }).into_body();
+    let body = HttpResponse::Ok()
+        .json(ReadinessResponse { status, checks })
+        .into_body();
     // The error carries the status code, Retry-After and, for the request log, the cause.
     HttpResponse::from_error(ApiError::Unavailable(cause)).set_body(body)
 }
 
-async fn in_time(limit: Duration, check: impl Future<Output = Result<(), Cause>>) -> Result<(), Cause> {
-    timeout(limit, check).await.unwrap_or_else(|_| Err("the probe did not respond in time".into()))
+async fn in_time(
+    limit: Duration,
+    check: impl Future<Output = Result<(), Cause>>,
+) -> Result<(), Cause> {
+    timeout(limit, check)
+        .await
+        .unwrap_or_else(|_| Err("the probe did not respond in time".into()))
 }
 
 const fn state(check: &Result<(), Cause>) -> &'static str {
@@ -95,7 +119,13 @@ mod tests {
 
     fn probe(is_ready: bool) -> Arc<dyn Readiness> {
         let mut probe = MockReadiness::new();
-        probe.expect_check().returning(move || if is_ready { Ok(()) } else { Err("no connection".into()) });
+        probe.expect_check().returning(move || {
+            if is_ready {
+                Ok(())
+            } else {
+                Err("no connection".into())
+            }
+        });
         Arc::new(probe)
     }
 
@@ -104,10 +134,17 @@ mod tests {
         let response = ready(Data::new(readiness.clone())).await;
         let status = response.status().as_u16();
         assert_eq!(response.headers().contains_key(RETRY_AFTER), status == 503);
-        let cause = response.error().and_then(|error| error.as_error::<ApiError>()?.source().map(ToString::to_string));
+        let cause = response.error().and_then(|error| {
+            error
+                .as_error::<ApiError>()?
+                .source()
+                .map(ToString::to_string)
+        });
         let body = response.into_body();
         let size = body.size();
-        let bytes = to_bytes(body).await.unwrap_or_else(|_| panic!("a body in memory"));
+        let bytes = to_bytes(body)
+            .await
+            .unwrap_or_else(|_| panic!("a body in memory"));
         assert_eq!(size, BodySize::Sized(bytes.len() as u64));
         (status, serde_json::from_slice(&bytes).expect("JSON"), cause)
     }
@@ -122,14 +159,25 @@ mod tests {
             (true, true, None),
             (false, true, Some("storage: no connection")),
             (true, false, Some("keys: no connection")),
-            (false, false, Some("storage: no connection; keys: no connection")),
+            (
+                false,
+                false,
+                Some("storage: no connection; keys: no connection"),
+            ),
         ] {
-            let response = respond(&CheckReadiness::new(Some(probe(storage)), Some(probe(keys)))).await;
+            let response = respond(&CheckReadiness::new(
+                Some(probe(storage)),
+                Some(probe(keys)),
+            ))
+            .await;
             let is_ready = storage && keys;
-            let [status, storage, keys] =
-                [is_ready, storage, keys].map(|is_ready| if is_ready { "ready" } else { "unavailable" });
+            let [status, storage, keys] = [is_ready, storage, keys]
+                .map(|is_ready| if is_ready { "ready" } else { "unavailable" });
             let code = if is_ready { 200 } else { 503 };
-            assert_eq!(response, (code, body(status, storage, keys), cause.map(str::to_owned)));
+            assert_eq!(
+                response,
+                (code, body(status, storage, keys), cause.map(str::to_owned))
+            );
         }
     }
 
@@ -138,8 +186,14 @@ mod tests {
         let readiness = CheckReadiness::new(Some(Arc::new(Frozen)), Some(probe(true)));
         let start = tokio::time::Instant::now();
         let (status, shown, cause) = respond(&readiness).await;
-        assert_eq!((status, shown), (503, body("unavailable", "unavailable", "ready")));
-        assert_eq!(cause.as_deref(), Some("storage: the probe did not respond in time"));
+        assert_eq!(
+            (status, shown),
+            (503, body("unavailable", "unavailable", "ready"))
+        );
+        assert_eq!(
+            cause.as_deref(),
+            Some("storage: the probe did not respond in time")
+        );
 
         let both = CheckReadiness::new(Some(Arc::new(Frozen)), Some(Arc::new(Frozen)));
         respond(&both).await;
@@ -153,7 +207,10 @@ mod tests {
         readiness.start_draining();
         let start = tokio::time::Instant::now();
         let (status, shown, cause) = respond(&readiness).await;
-        assert_eq!((status, shown), (503, body("draining", "unavailable", "ready")));
+        assert_eq!(
+            (status, shown),
+            (503, body("draining", "unavailable", "ready"))
+        );
         assert_eq!(cause.as_deref(), Some("the instance is shutting down"));
         assert_eq!(start.elapsed(), DRAINING_TIMEOUT);
     }

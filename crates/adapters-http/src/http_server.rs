@@ -55,7 +55,8 @@ impl HttpServer {
     ) -> io::Result<(Self, JoinHandle<io::Result<()>>)>
     where
         I: IntoServiceFactory<S, Request>,
-        S: ServiceFactory<Request, Config = AppConfig, Response: Into<Response<B>>, Error = Error> + 'static,
+        S: ServiceFactory<Request, Config = AppConfig, Response: Into<Response<B>>, Error = Error>
+            + 'static,
         S::InitError: Debug,
         B: MessageBody + 'static,
     {
@@ -67,22 +68,34 @@ impl HttpServer {
             let (started, start) = std::sync::mpsc::channel();
             let (limits, tls, log, app) = (limits.clone(), tls.cloned(), log.clone(), app.clone());
             let (stages, load) = (stages.clone(), Arc::<AtomicUsize>::default());
-            inboxes.push(Inbox { sender, load: Arc::clone(&load) });
-            thread::Builder::new().name(format!("http-{index}")).spawn(move || {
-                let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default())?;
-                runtime.block_on(async {
-                    log.metrics.add_worker();
-                    let log = Rc::new(log);
-                    let factory = app(Rc::clone(&log)).into_factory();
-                    let service = factory.new_service(AppConfig::default()).await.expect("no service fails to start");
-                    let connections = Connections::new(&limits, log, load, stages);
-                    // Fails if the start was given up.
-                    let _ = started.send(());
-                    serve(receiver, connections, Rc::new(service), tls).await;
-                });
-                io::Result::Ok(())
-            })?;
-            start.recv().map_err(|_| io::Error::other("a worker thread has ended"))?;
+            inboxes.push(Inbox {
+                sender,
+                load: Arc::clone(&load),
+            });
+            thread::Builder::new()
+                .name(format!("http-{index}"))
+                .spawn(move || {
+                    let runtime = Builder::new_current_thread()
+                        .enable_all()
+                        .build_local(LocalOptions::default())?;
+                    runtime.block_on(async {
+                        log.metrics.add_worker();
+                        let log = Rc::new(log);
+                        let factory = app(Rc::clone(&log)).into_factory();
+                        let service = factory
+                            .new_service(AppConfig::default())
+                            .await
+                            .expect("no service fails to start");
+                        let connections = Connections::new(&limits, log, load, stages);
+                        // Fails if the start was given up.
+                        let _ = started.send(());
+                        serve(receiver, connections, Rc::new(service), tls).await;
+                    });
+                    io::Result::Ok(())
+                })?;
+            start
+                .recv()
+                .map_err(|_| io::Error::other("a worker thread has ended"))?;
         }
         let address = listener.address;
         let acceptor = tokio::spawn(listener.accept(inboxes, stages));
@@ -129,7 +142,9 @@ async fn serve<S, B>(
             // One type, so that the transport is compiled once.
             let stream = match tls {
                 // In boxes, because connections without TLS have this future, too.
-                Some(identity) => Either::Right(Box::new(Box::pin(tls::accept(&identity, stream, &slot)).await?)),
+                Some(identity) => Either::Right(Box::new(
+                    Box::pin(tls::accept(&identity, stream, &slot)).await?,
+                )),
                 None => Either::Left(stream),
             };
             // A connection that ends early has no response to wait for.
@@ -175,10 +190,23 @@ mod tests {
     async fn a_worker_thread_that_panics_is_an_error_of_its_server() {
         let listener = HttpListener::bind(([127, 0, 0, 1], 0).into()).expect("a free port");
         let app = |_| fn_factory_with_config(|_: AppConfig| ready(Ok::<_, ()>(Panicking)));
-        let server = HttpServer::start(listener, &Limits::default(), None, &RequestLog::default(), app);
+        let server = HttpServer::start(
+            listener,
+            &Limits::default(),
+            None,
+            &RequestLog::default(),
+            app,
+        );
 
         let (_server, acceptor) = server.expect("a server");
-        let end = timeout(Duration::from_secs(20), acceptor).await.expect("the end of the server");
-        assert_eq!(end.expect("no panic").expect_err("a worker ends").to_string(), "a worker thread has ended");
+        let end = timeout(Duration::from_secs(20), acceptor)
+            .await
+            .expect("the end of the server");
+        assert_eq!(
+            end.expect("no panic")
+                .expect_err("a worker ends")
+                .to_string(),
+            "a worker thread has ended"
+        );
     }
 }

@@ -104,7 +104,8 @@ impl Limits {
     /// Returns the maximum number of sockets of the API listener's clients, those that wait included.
     pub fn sockets(&self) -> usize {
         // A worker holds one more, which waits for a slot.
-        self.running_workers() * (self.connections_per_worker() + self.queued_connections_per_worker() + 1)
+        self.running_workers()
+            * (self.connections_per_worker() + self.queued_connections_per_worker() + 1)
     }
 
     /// Lowers `max_connections` so that [`sockets`](Self::sockets) is at most `max`. Returns whether that is possible:
@@ -144,19 +145,39 @@ mod tests {
     #[test]
     fn reduced_limits_need_at_most_the_given_number_of_sockets() {
         let connections = [1, 2, 10, 64, 65, 1000, 10_000];
-        let workers = [1, 2, 3, 64].into_iter().flat_map(|workers| connections.map(|count| (workers, count)));
+        let workers = [1, 2, 3, 64]
+            .into_iter()
+            .flat_map(|workers| connections.map(|count| (workers, count)));
         for (workers, max_connections) in workers {
-            let before = Limits { workers, max_connections, ..Limits::default() };
+            let before = Limits {
+                workers,
+                max_connections,
+                ..Limits::default()
+            };
             for sockets in (0..2000).step_by(7).chain([before.sockets()]) {
                 let mut limits = before.clone();
                 let is_possible = limits.reduce_sockets(sockets);
 
-                assert_eq!(is_possible, sockets >= 3 * before.running_workers(), "{before:?} {sockets}");
+                assert_eq!(
+                    is_possible,
+                    sockets >= 3 * before.running_workers(),
+                    "{before:?} {sockets}"
+                );
                 if is_possible {
-                    assert!(limits.sockets() <= sockets, "{before:?} {sockets}: {limits:?}");
-                    assert!(limits.max_connections <= before.max_connections && limits.served_connections() > 0);
+                    assert!(
+                        limits.sockets() <= sockets,
+                        "{before:?} {sockets}: {limits:?}"
+                    );
+                    assert!(
+                        limits.max_connections <= before.max_connections
+                            && limits.served_connections() > 0
+                    );
                     let are_enough = sockets >= before.sockets();
-                    assert_eq!(limits.served_connections() == before.served_connections(), are_enough, "{limits:?}");
+                    assert_eq!(
+                        limits.served_connections() == before.served_connections(),
+                        are_enough,
+                        "{limits:?}"
+                    );
                 }
             }
         }
@@ -165,9 +186,17 @@ mod tests {
     #[test]
     fn the_management_listener_has_one_worker_and_timeouts_of_seconds() {
         let limits = Limits::management();
-        assert_eq!([limits.running_workers(), limits.served_connections()], [1, 100]);
+        assert_eq!(
+            [limits.running_workers(), limits.served_connections()],
+            [1, 100]
+        );
         assert_eq!(Limits::MANAGEMENT_SOCKETS, limits.sockets());
-        let timeouts = [limits.head_timeout, limits.body_timeout, limits.keep_alive, limits.answer_timeout];
+        let timeouts = [
+            limits.head_timeout,
+            limits.body_timeout,
+            limits.keep_alive,
+            limits.answer_timeout,
+        ];
         assert_eq!(timeouts.map(|timeout| timeout.as_secs()), [2, 2, 2, 8]);
     }
 
@@ -180,9 +209,16 @@ mod tests {
             (4, 1000, [4, 1000, 64]),
             (3, 1000, [3, 999, 64]),
         ] {
-            let limits = Limits { workers, max_connections, ..Limits::default() };
-            let shares =
-                [limits.running_workers(), limits.served_connections(), limits.queued_connections_per_worker()];
+            let limits = Limits {
+                workers,
+                max_connections,
+                ..Limits::default()
+            };
+            let shares = [
+                limits.running_workers(),
+                limits.served_connections(),
+                limits.queued_connections_per_worker(),
+            ];
             assert_eq!(shares, expected, "{limits:?}");
         }
     }

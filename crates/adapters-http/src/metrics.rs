@@ -39,8 +39,9 @@ pub(crate) use self::labels::{ConnectionLimit, Operation, RequestLabels, Shed};
 use crate::{error::ApiError, pets::DEPRECATION};
 
 /// Bounds of the buckets for the durations of requests, in seconds.
-const DURATION_BUCKETS: [f64; 14] =
-    [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
+const DURATION_BUCKETS: [f64; 14] = [
+    0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
+];
 
 /// Statuses of responses.
 const STATUSES: Range<u16> = 200..600;
@@ -74,27 +75,48 @@ struct Workers(Arc<Mutex<Vec<RuntimeMetrics>>>);
 impl HttpMetrics {
     /// Registers the metrics. The names and texts are those of `docs/metrics.md`.
     pub(crate) fn register(registry: &mut Registry) -> Self {
-        let durations = Family::<Labels<1>, _, _>::new_with_constructor(|| Histogram::new(DURATION_BUCKETS));
+        let durations =
+            Family::<Labels<1>, _, _>::new_with_constructor(|| Histogram::new(DURATION_BUCKETS));
         let help = "Time from the head of a request to its response";
         let durations = registered(registry, "request_duration_seconds", help, durations);
-        let help = "Open connections of clients, including those that wait for http.max_connections";
+        let help =
+            "Open connections of clients, including those that wait for http.max_connections";
         let connections_open = registered(registry, "connections_open", help, Gauge::default());
         let help = "Connections that clients opened";
-        let connections_accepted = registered(registry, "connections_accepted", help, Counter::default());
+        let connections_accepted =
+            registered(registry, "connections_accepted", help, Counter::default());
         let help = "Connections closed because of a limit: max_connections or max_unsent_bytes";
         let limits = ConnectionLimit::ALL.map(ConnectionLimit::as_str);
         let connections_refused = counters(registry, "connections_refused", help, "reason", limits);
         let help = "Requests refused because of a limit: in_flight, key_share, rate_limit, auth_failures, \
             storage_queue or key_lookups";
-        let shed = counters(registry, "requests_shed", help, "reason", Shed::ALL.map(Shed::as_str));
+        let shed = counters(
+            registry,
+            "requests_shed",
+            help,
+            "reason",
+            Shed::ALL.map(Shed::as_str),
+        );
         let help = "Authenticated requests for a deprecated operation";
         let operations = [Operation::GetPet.as_str()];
-        let [deprecated] = counters(registry, "deprecated_requests", help, "operation", operations);
+        let [deprecated] = counters(
+            registry,
+            "deprecated_requests",
+            help,
+            "operation",
+            operations,
+        );
         let handles = Operation::ALL.len() * MethodLabel::ALL.len() * STATUSES.len();
         let metrics = Self {
-            responses: registered(registry, "requests", "Responses sent by the API listener", Family::default()),
+            responses: registered(
+                registry,
+                "requests",
+                "Responses sent by the API listener",
+                Family::default(),
+            ),
             response_handles: iter::repeat_with(OnceLock::new).take(handles).collect(),
-            durations: Operation::ALL.map(|name| durations.get_or_create_owned(&[("operation", name.as_str())])),
+            durations: Operation::ALL
+                .map(|name| durations.get_or_create_owned(&[("operation", name.as_str())])),
             shed,
             deprecated,
             connections_open,
@@ -118,17 +140,28 @@ impl HttpMetrics {
 
     /// Adds the current thread as a worker.
     pub(crate) fn add_worker(&self) {
-        self.workers.0.lock().unwrap_or_else(PoisonError::into_inner).push(Handle::current().metrics());
+        self.workers
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Handle::current().metrics());
     }
 
     /// Counts a response of the application.
-    pub(crate) fn count_response<B>(&self, labels: RequestLabels, response: &HttpResponse<B>, duration: Duration) {
+    pub(crate) fn count_response<B>(
+        &self,
+        labels: RequestLabels,
+        response: &HttpResponse<B>,
+        duration: Duration,
+    ) {
         self.count_status(labels, response.status());
         self.durations[labels.operation as usize].observe(duration.as_secs_f64());
         if labels.operation == Operation::GetPet && response.headers().contains_key(DEPRECATION) {
             self.deprecated.inc();
         }
-        let error = response.error().and_then(|error| error.as_error::<ApiError>());
+        let error = response
+            .error()
+            .and_then(|error| error.as_error::<ApiError>());
         if let Some(shed) = error.and_then(ApiError::shed) {
             self.shed[shed as usize].inc();
         }
@@ -141,12 +174,21 @@ impl HttpMetrics {
         }
     }
 
-    fn response(&self, RequestLabels { operation, method }: RequestLabels, status: u16) -> &Counter {
+    fn response(
+        &self,
+        RequestLabels { operation, method }: RequestLabels,
+        status: u16,
+    ) -> &Counter {
         let row = operation as usize * MethodLabel::ALL.len() + method as usize;
-        self.response_handles[row * STATUSES.len() + usize::from(status - STATUSES.start)].get_or_init(|| {
-            let texts = [("operation", operation.as_str()), ("method", method.as_str())];
-            self.responses.get_or_create_owned(&(texts, [("status", status)]))
-        })
+        self.response_handles[row * STATUSES.len() + usize::from(status - STATUSES.start)]
+            .get_or_init(|| {
+                let texts = [
+                    ("operation", operation.as_str()),
+                    ("method", method.as_str()),
+                ];
+                self.responses
+                    .get_or_create_owned(&(texts, [("status", status)]))
+            })
     }
 }
 
@@ -154,7 +196,9 @@ impl HttpMetrics {
 pub(crate) async fn serve(registry: Data<Registry>) -> Result<HttpResponse, ApiError> {
     let mut text = String::new();
     encode(&mut text, &registry).map_err(|error| ApiError::Internal(error.into()))?;
-    Ok(HttpResponse::Ok().content_type("application/openmetrics-text; version=1.0.0; charset=utf-8").body(text))
+    Ok(HttpResponse::Ok()
+        .content_type("application/openmetrics-text; version=1.0.0; charset=utf-8")
+        .body(text))
 }
 
 /// Metrics in no registry.
@@ -167,8 +211,15 @@ impl Default for HttpMetrics {
 impl Collector for Workers {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let help = "Time in which an HTTP worker was not idle.";
-        let mut family = encoder.encode_descriptor("worker_busy_seconds", help, None, MetricType::Counter)?;
-        for (index, worker) in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().enumerate() {
+        let mut family =
+            encoder.encode_descriptor("worker_busy_seconds", help, None, MetricType::Counter)?;
+        for (index, worker) in self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .enumerate()
+        {
             let busy = worker.worker_total_busy_duration(0).as_secs_f64();
             ConstCounter::new(busy).encode(family.encode_family(&[("worker", index)])?)?;
         }

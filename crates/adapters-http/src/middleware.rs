@@ -33,11 +33,16 @@ pub(crate) struct Caught<H>(pub(crate) H);
 
 impl<Args, H: Handler<Args>> Handler<Args> for Caught<H> {
     type Output = Result<H::Output, ApiError>;
-    type Future = Map<CatchUnwind<AssertUnwindSafe<H::Future>>, fn(thread::Result<H::Output>) -> Self::Output>;
+    type Future = Map<
+        CatchUnwind<AssertUnwindSafe<H::Future>>,
+        fn(thread::Result<H::Output>) -> Self::Output,
+    >;
 
     fn call(&self, args: Args) -> Self::Future {
         // The state of the request is dropped with it. Shared state is valid after a panic.
-        AssertUnwindSafe(self.0.call(args)).catch_unwind().map(caught)
+        AssertUnwindSafe(self.0.call(args))
+            .catch_unwind()
+            .map(caught)
     }
 }
 

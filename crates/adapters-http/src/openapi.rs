@@ -16,6 +16,7 @@ use crate::compression::StaticFile;
 pub const OPENAPI_DOCUMENT: &str = include_str!("../../../docs/openapi.json");
 
 pub(crate) async fn serve(request: HttpRequest) -> HttpResponse {
-    static DOCUMENT: LazyLock<StaticFile> = LazyLock::new(|| StaticFile::new("application/json", OPENAPI_DOCUMENT));
+    static DOCUMENT: LazyLock<StaticFile> =
+        LazyLock::new(|| StaticFile::new("application/json", OPENAPI_DOCUMENT));
     DOCUMENT.respond(&request)
 }

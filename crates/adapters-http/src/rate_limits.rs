@@ -50,7 +50,11 @@ struct Buckets<K> {
 
 impl<K: Clone + Eq + Hash> Buckets<K> {
     fn new(interval: Duration, tokens: NonZeroU32, max_clients: usize) -> Self {
-        Self { interval, fill_time: interval * tokens.get(), full_at: Mutex::new(Cache::new(max_clients)) }
+        Self {
+            interval,
+            fill_time: interval * tokens.get(),
+            full_at: Mutex::new(Cache::new(max_clients)),
+        }
     }
 
     /// Takes a token, and returns the number of those that are left. `None`: there was none.
@@ -64,7 +68,9 @@ impl<K: Clone + Eq + Hash> Buckets<K> {
 
     /// Returns the time until there is a token.
     fn wait(&self, client: &K) -> Duration {
-        let Some(full_at) = self.lock().get(client).copied() else { return Duration::ZERO };
+        let Some(full_at) = self.lock().get(client).copied() else {
+            return Duration::ZERO;
+        };
         (full_at + self.interval).saturating_duration_since(Instant::now() + self.fill_time)
     }
 
@@ -113,7 +119,10 @@ impl KeyRateLimiter {
     pub(crate) fn add_fields(&self, headers: &mut HeaderMap, left: Option<u32>) {
         let left = left.unwrap_or(0);
         headers.insert(RATE_LIMIT_POLICY, self.policy.clone());
-        headers.insert(RATE_LIMIT, HeaderValue::try_from(format!(r#""default";r={left};t=1"#)).expect("ASCII"));
+        headers.insert(
+            RATE_LIMIT,
+            HeaderValue::try_from(format!(r#""default";r={left};t=1"#)).expect("ASCII"),
+        );
     }
 }
 
@@ -126,7 +135,11 @@ pub struct AuthFailureLimiter(Buckets<IpAddr>);
 impl AuthFailureLimiter {
     /// Creates a limiter, in which no address has failed.
     pub fn new(per_minute: NonZeroU32) -> Self {
-        Self(Buckets::new(Duration::from_mins(1) / per_minute.get(), per_minute, MAX_NETWORKS))
+        Self(Buckets::new(
+            Duration::from_mins(1) / per_minute.get(),
+            per_minute,
+            MAX_NETWORKS,
+        ))
     }
 
     /// Rejects a request from an address that has failed too often. Counts nothing.

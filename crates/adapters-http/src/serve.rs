@@ -52,7 +52,8 @@ impl ApiSettings {
         replace(&self.limits.rate_limit, &other.limits.rate_limit);
         replace(&self.limits.auth_failures, &other.limits.auth_failures);
         replace(&self.origins, &other.origins);
-        self.errors_only.store(other.errors_only.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.errors_only
+            .store(other.errors_only.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 }
 
@@ -81,19 +82,38 @@ pub fn serve_api<F>(
 where
     F: Fn() -> UseCases + Clone + Send + 'static,
 {
-    let ApiSettings { limits, tls, origins, proxies, sample_ratio, errors_only } = settings;
+    let ApiSettings {
+        limits,
+        tls,
+        origins,
+        proxies,
+        sample_ratio,
+        errors_only,
+    } = settings;
     let in_flight = InFlight::new(limits.max_in_flight);
     let registry = registry.sub_registry_with_prefix("http");
     let metrics = Arc::new(HttpMetrics::register(registry));
     let help = "Requests in flight, including those that wait for their body";
     registry.register("requests_in_flight", help, in_flight.all.clone());
     let help = "Maximum number of connections of clients that are served at the same time";
-    registry.register("connections_limit", help, ConstGauge::new(limits.served_connections() as u64));
+    registry.register(
+        "connections_limit",
+        help,
+        ConstGauge::new(limits.served_connections() as u64),
+    );
     if let Some(tls) = &tls {
         let help = "End of the TLS certificate in use, in seconds since 1970";
-        registry.register("tls_certificate_expiry_timestamp_seconds", help, tls.expiry.clone());
+        registry.register(
+            "tls_certificate_expiry_timestamp_seconds",
+            help,
+            tls.expiry.clone(),
+        );
     }
-    let log = RequestLog { is_quiet: false, errors_only, metrics };
+    let log = RequestLog {
+        is_quiet: false,
+        errors_only,
+        metrics,
+    };
     let shared = (limits.clone(), in_flight.clone(), proxies);
     let (server, task) = HttpServer::start(listener, &limits, tls.as_ref(), &log, move |log| {
         let (limits, in_flight, proxies) = shared.clone();
@@ -113,7 +133,9 @@ where
             .configure(routes::api)
             .wrap_fn(move |request, service| in_flight::limit(&in_flight, request, service))
             .wrap_fn(move |request, service| cors::apply(origins.load_full(), request, service))
-            .wrap_fn(move |request, service| request_log::record(&log, sample_ratio, request, service))
+            .wrap_fn(move |request, service| {
+                request_log::record(&log, sample_ratio, request, service)
+            })
     })?;
     Ok((server, task, in_flight))
 }
@@ -129,7 +151,10 @@ pub fn serve_management(
 ) -> io::Result<(HttpServer, JoinHandle<io::Result<()>>)> {
     let (readiness, registry) = (readiness.clone(), Data::from(registry));
     // Its metrics are in no registry: they describe the API listener.
-    let log = RequestLog { is_quiet: true, ..RequestLog::default() };
+    let log = RequestLog {
+        is_quiet: true,
+        ..RequestLog::default()
+    };
     HttpServer::start(listener, &Limits::management(), None, &log, move |log| {
         App::new()
             .app_data(Data::new(readiness.clone()))

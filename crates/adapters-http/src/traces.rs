@@ -43,14 +43,27 @@ impl Trace {
     /// Decides whether the request has spans, and begins the first. `sample_ratio`: see
     /// [`ApiSettings`](crate::ApiSettings).
     pub(crate) fn start(sample_ratio: Option<f64>, request: &ServiceRequest) -> Self {
-        let Some(sample_ratio) = sample_ratio else { return Self { span: Span::none(), id: None } };
+        let Some(sample_ratio) = sample_ratio else {
+            return Self {
+                span: Span::none(),
+                id: None,
+            };
+        };
         let client = client_context(request.headers());
-        let client_samples = client.has_active_span().then(|| client.span().span_context().is_sampled());
+        let client_samples = client
+            .has_active_span()
+            .then(|| client.span().span_context().is_sampled());
         if !samples(sample_ratio, client_samples) {
-            return Self { span: Span::none(), id: trace_id(&client) };
+            return Self {
+                span: Span::none(),
+                id: trace_id(&client),
+            };
         }
         let span = request_span(request.method(), client);
-        Self { id: trace_id(&span.context()), span }
+        Self {
+            id: trace_id(&span.context()),
+            span,
+        }
     }
 
     /// Records the response.
@@ -80,8 +93,14 @@ fn samples(ratio: f64, client_samples: Option<bool>) -> bool {
 /// twice. `tracestate` is ignored: it is free text of a client.
 fn client_context(headers: &HeaderMap) -> Context {
     let mut values = headers.get_all(TRACEPARENT);
-    let value = values.next().filter(|_| values.next().is_none()).and_then(|value| value.to_str().ok());
-    let fields: HashMap<_, _> = value.map(|value| (TRACEPARENT.to_owned(), value.to_owned())).into_iter().collect();
+    let value = values
+        .next()
+        .filter(|_| values.next().is_none())
+        .and_then(|value| value.to_str().ok());
+    let fields: HashMap<_, _> = value
+        .map(|value| (TRACEPARENT.to_owned(), value.to_owned()))
+        .into_iter()
+        .collect();
     TraceContextPropagator::new().extract_with_context(&Context::new(), &fields)
 }
 
@@ -128,9 +147,13 @@ fn in_request(span: impl FnOnce() -> Span) -> Span {
 /// Returns the method, or the value of the semantic conventions for a method that a client made up.
 fn known(method: &Method) -> &str {
     match *method {
-        Method::GET | Method::HEAD | Method::POST | Method::PUT | Method::PATCH | Method::DELETE | Method::OPTIONS => {
-            method.as_str()
-        }
+        Method::GET
+        | Method::HEAD
+        | Method::POST
+        | Method::PUT
+        | Method::PATCH
+        | Method::DELETE
+        | Method::OPTIONS => method.as_str(),
         _ => "_OTHER",
     }
 }
@@ -152,16 +175,26 @@ mod tests {
             assert!((400..600).contains(&sampled(0.5, client)));
             assert_eq!(sampled(1.0, client), 1000);
         }
-        assert_eq!(sampled(1.0, Some(false)), 0, "the client does not trace its request");
+        assert_eq!(
+            sampled(1.0, Some(false)),
+            0,
+            "the client does not trace its request"
+        );
     }
 
     #[test]
     fn the_client_is_the_one_that_traceparent_names_and_nothing_else_of_its_headers_is_read() {
         let client = |values: &[&'static str]| {
             let mut headers = HeaderMap::new();
-            headers.append(HeaderName::from_static("tracestate"), HeaderValue::from_static("vendor=secret"));
+            headers.append(
+                HeaderName::from_static("tracestate"),
+                HeaderValue::from_static("vendor=secret"),
+            );
             for value in values {
-                headers.append(HeaderName::from_static("traceparent"), HeaderValue::from_static(value));
+                headers.append(
+                    HeaderName::from_static("traceparent"),
+                    HeaderValue::from_static(value),
+                );
             }
             let context = client_context(&headers);
             let span = context.span().span_context().clone();

@@ -24,8 +24,13 @@ impl MemoryApiKeyDirectory {
         for (token, number) in tokens.into_iter().zip(1..) {
             let name = format!("memory-{number}");
             let label = ApiKeyLabel::parse(&name).expect("a valid label");
-            let key = ApiKey { id: ApiKeyId::new(&name), label, scopes: Scopes::ALL };
-            keys.entry(ApiKeyDigest::of(token)).or_insert_with(|| Arc::new(key));
+            let key = ApiKey {
+                id: ApiKeyId::new(&name),
+                label,
+                scopes: Scopes::ALL,
+            };
+            keys.entry(ApiKeyDigest::of(token))
+                .or_insert_with(|| Arc::new(key));
         }
         Self { keys }
     }
@@ -53,7 +58,11 @@ mod tests {
         let directory = MemoryApiKeyDirectory::new(&tokens);
 
         for (token, id) in [("a", "memory-1"), ("b", "memory-2")] {
-            let key = directory.find(ApiKeyDigest::of(&token.into())).await.unwrap().unwrap();
+            let key = directory
+                .find(ApiKeyDigest::of(&token.into()))
+                .await
+                .unwrap()
+                .unwrap();
             assert_eq!(key.id.as_str(), id);
         }
     }

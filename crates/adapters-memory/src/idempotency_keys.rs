@@ -21,12 +21,19 @@ pub(crate) struct IdempotencyKeys {
 
 impl IdempotencyKeys {
     pub(crate) fn new(retention: Duration) -> Self {
-        Self { retention, pets: HashMap::new(), expiries: VecDeque::new() }
+        Self {
+            retention,
+            pets: HashMap::new(),
+            expiries: VecDeque::new(),
+        }
     }
 
     /// Returns the pet that was added with this key.
     pub(crate) fn find(&self, key: &IdempotencyKey, now: Instant) -> Option<PetId> {
-        self.pets.get(key).filter(|(_, expires)| now < *expires).map(|(id, _)| *id)
+        self.pets
+            .get(key)
+            .filter(|(_, expires)| now < *expires)
+            .map(|(id, _)| *id)
     }
 
     /// Records that a pet was added with this key. The key must be free.
@@ -41,7 +48,11 @@ impl IdempotencyKeys {
     fn remove_expired(&mut self, now: Instant) {
         if let Some((key, expired)) = self.expiries.pop_front_if(|(_, expires)| *expires <= now) {
             // It may have been inserted again since.
-            if self.pets.get(&key).is_some_and(|(_, expires)| *expires == expired) {
+            if self
+                .pets
+                .get(&key)
+                .is_some_and(|(_, expires)| *expires == expired)
+            {
                 self.pets.remove(&key);
             }
         }
@@ -69,7 +80,10 @@ mod tests {
         let (start, mut keys) = (Instant::now(), IdempotencyKeys::new(RETENTION));
         keys.insert(key(0), id(1), start);
         let found = |age| keys.find(&key(0), start + age);
-        assert_eq!((found(Duration::ZERO), found(RETENTION)), (Some(id(1)), None));
+        assert_eq!(
+            (found(Duration::ZERO), found(RETENTION)),
+            (Some(id(1)), None)
+        );
     }
 
     #[test]
@@ -80,7 +94,11 @@ mod tests {
             keys.insert(key(number), id(1), start);
         }
         for number in 1000..3000 {
-            keys.insert(key(number), id(1), start + RETENTION * u32::try_from(number / 1000).unwrap());
+            keys.insert(
+                key(number),
+                id(1),
+                start + RETENTION * u32::try_from(number / 1000).unwrap(),
+            );
             assert!(keys.pets.len() <= 1000 && keys.expiries.len() <= 1000);
         }
         assert_eq!((keys.pets.len(), keys.expiries.len()), (1000, 1000));

@@ -3,7 +3,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use animal_store_app::ports::{AddPet, AddPetError, AddedPet, PetRepository, StoreFailure, StoreResult};
+use animal_store_app::ports::{
+    AddPet, AddPetError, AddedPet, PetRepository, StoreFailure, StoreResult,
+};
 use animal_store_domain::{NewPet, Pet, PetId, PetStatus};
 use async_trait::async_trait;
 
@@ -35,7 +37,11 @@ impl MemoryPetRepository {
     /// Creates an empty repository with this retention of idempotency keys.
     pub fn new(idempotency_retention: Duration) -> Self {
         let idempotency_keys = IdempotencyKeys::new(idempotency_retention);
-        Self(RwLock::new(Pets { all: Vec::new(), by_status: Default::default(), idempotency_keys }))
+        Self(RwLock::new(Pets {
+            all: Vec::new(),
+            by_status: Default::default(),
+            idempotency_keys,
+        }))
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Pets> {
@@ -57,27 +63,47 @@ impl Pets {
     fn list_by_status(&self, status: PetStatus, after: Option<PetId>, limit: usize) -> Vec<Pet> {
         let ids = &self.by_status[status as usize];
         let from = ids.partition_point(|&id| Some(id) <= after);
-        ids[from..].iter().take(limit).filter_map(|&id| self.find(id)).cloned().collect()
+        ids[from..]
+            .iter()
+            .take(limit)
+            .filter_map(|&id| self.find(id))
+            .cloned()
+            .collect()
     }
 
     fn add(&mut self, request: AddPet) -> Result<AddedPet, AddPetError> {
         let Some(key) = request.idempotency_key else {
-            return Ok(AddedPet { pet: self.append(request.pet)?, replayed: false });
+            return Ok(AddedPet {
+                pet: self.append(request.pet)?,
+                replayed: false,
+            });
         };
         let now = Instant::now();
-        match self.idempotency_keys.find(&key, now).and_then(|id| self.find(id)) {
-            Some(pet) if *pet.new_pet() == request.pet => Ok(AddedPet { pet: pet.clone(), replayed: true }),
+        match self
+            .idempotency_keys
+            .find(&key, now)
+            .and_then(|id| self.find(id))
+        {
+            Some(pet) if *pet.new_pet() == request.pet => Ok(AddedPet {
+                pet: pet.clone(),
+                replayed: true,
+            }),
             Some(_) => Err(AddPetError::IdempotencyMismatch),
             None => {
                 let pet = self.append(request.pet)?;
                 self.idempotency_keys.insert(key, pet.id(), now);
-                Ok(AddedPet { pet, replayed: false })
+                Ok(AddedPet {
+                    pet,
+                    replayed: false,
+                })
             }
         }
     }
 
     fn append(&mut self, pet: NewPet) -> StoreResult<Pet> {
-        let id = i64::try_from(self.all.len() + 1).ok().and_then(|id| PetId::parse(id).ok());
+        let id = i64::try_from(self.all.len() + 1)
+            .ok()
+            .and_then(|id| PetId::parse(id).ok());
         let pet = Pet::new(id.ok_or(StoreFailure::Overloaded)?, pet);
         if let Some(status) = pet.new_pet().status() {
             self.by_status[status as usize].push(pet.id());
@@ -89,7 +115,12 @@ impl Pets {
 
 #[async_trait]
 impl PetRepository for MemoryPetRepository {
-    async fn list(&self, status: Option<PetStatus>, after: Option<PetId>, limit: usize) -> StoreResult<Vec<Pet>> {
+    async fn list(
+        &self,
+        status: Option<PetStatus>,
+        after: Option<PetId>,
+        limit: usize,
+    ) -> StoreResult<Vec<Pet>> {
         let pets = self.read();
         Ok(match status {
             Some(status) => pets.list_by_status(status, after, limit),
@@ -102,6 +133,9 @@ impl PetRepository for MemoryPetRepository {
     }
 
     async fn add(&self, request: AddPet) -> Result<AddedPet, AddPetError> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).add(request)
+        self.0
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .add(request)
     }
 }

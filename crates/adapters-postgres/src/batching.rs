@@ -46,5 +46,8 @@ pub(crate) fn batching<S: Session, const KINDS: usize>(
         queues.push(takers);
         sender
     });
-    (senders, dispatcher::start::<S>(queues, settings, connection_metrics, connections))
+    (
+        senders,
+        dispatcher::start::<S>(queues, settings, connection_metrics, connections),
+    )
 }

@@ -14,7 +14,9 @@ mod snapshot;
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use animal_store_app::ports::{BulkStorage, IdempotencyRecord, StorageSnapshot, StoreFailure, StoredPet};
+use animal_store_app::ports::{
+    BulkStorage, IdempotencyRecord, StorageSnapshot, StoreFailure, StoredPet,
+};
 use async_trait::async_trait;
 use tokio_postgres::types::Type;
 
@@ -44,7 +46,10 @@ impl PgBulkStorage {
     /// Creates the storage. Of the settings, it uses the timeouts and `transaction_pooling`.
     pub fn new(endpoint: PgEndpoint, settings: PostgresSettings) -> Self {
         let is_pooling = settings.transaction_pooling;
-        Self { endpoint: endpoint.named(is_pooling).of_primary(is_pooling), settings }
+        Self {
+            endpoint: endpoint.named(is_pooling).of_primary(is_pooling),
+            settings,
+        }
     }
 
     async fn connect(&self) -> Result<TransactionConnection, StoreFailure> {
@@ -56,14 +61,25 @@ impl PgBulkStorage {
 impl BulkStorage for PgBulkStorage {
     async fn check_writable(&self) -> Result<(), StoreFailure> {
         let connection = self.connect().await?;
-        let needed = format!("({}) UNION ALL {CANNOT_CREATE}", missing_permissions(&NEEDED));
-        connection.check(&needed, "the user lacks permissions: ").await
+        let needed = format!(
+            "({}) UNION ALL {CANNOT_CREATE}",
+            missing_permissions(&NEEDED)
+        );
+        connection
+            .check(&needed, "the user lacks permissions: ")
+            .await
     }
 
     async fn mark_copy(&self, is_unfinished: bool) -> Result<(), StoreFailure> {
         let create = "CREATE TABLE IF NOT EXISTS unfinished_copy ()";
         let connection = self.connect().await?;
-        connection.begin(if is_unfinished { create } else { "DROP TABLE IF EXISTS unfinished_copy" }).await?;
+        connection
+            .begin(if is_unfinished {
+                create
+            } else {
+                "DROP TABLE IF EXISTS unfinished_copy"
+            })
+            .await?;
         connection.commit().await
     }
 
@@ -77,7 +93,9 @@ impl BulkStorage for PgBulkStorage {
     /// transaction waits for the creates in flight and holds up others until the sequence is beyond the greatest id.
     async fn add_pets(&self, pets: Vec<StoredPet>) -> Result<bool, StoreFailure> {
         let ids: Vec<_> = pets.iter().map(|stored| stored.pet.id().get()).collect();
-        let Some(greatest) = ids.iter().max() else { return Ok(true) };
+        let Some(greatest) = ids.iter().max() else {
+            return Ok(true);
+        };
         let reserve_ids = format!(
             "LOCK TABLE pets IN SHARE ROW EXCLUSIVE MODE;
             SELECT setval('pets_id_seq', {greatest})
@@ -85,9 +103,20 @@ impl BulkStorage for PgBulkStorage {
         );
         let connection = self.connect().await?;
         connection.begin(&reserve_ids).await?;
-        let columns = [COLUMNS, &[("id", Type::INT8_ARRAY), ("created_at", Type::TIMESTAMPTZ_ARRAY)]].concat();
-        let since_1970 = pets.iter().map(|stored| Duration::from_micros(stored.created_at.micros().unsigned_abs()));
-        let created_at: Vec<_> = since_1970.map(|since_1970| UNIX_EPOCH + since_1970).collect();
+        let columns = [
+            COLUMNS,
+            &[
+                ("id", Type::INT8_ARRAY),
+                ("created_at", Type::TIMESTAMPTZ_ARRAY),
+            ],
+        ]
+        .concat();
+        let since_1970 = pets
+            .iter()
+            .map(|stored| Duration::from_micros(stored.created_at.micros().unsigned_abs()));
+        let created_at: Vec<_> = since_1970
+            .map(|since_1970| UNIX_EPOCH + since_1970)
+            .collect();
         let mut arrays = arrays(pets.iter().map(|stored| stored.pet.new_pet()));
         arrays.extend([Box::new(ids) as _, Box::new(created_at) as _]);
         let (names, given) = (column_names(&columns), unnest(&columns));
@@ -104,7 +133,10 @@ impl BulkStorage for PgBulkStorage {
     }
 
     /// Like creates, it locks records in the order of their keys and replaces expired ones.
-    async fn add_idempotency_records(&self, mut records: Vec<IdempotencyRecord>) -> Result<(), StoreFailure> {
+    async fn add_idempotency_records(
+        &self,
+        mut records: Vec<IdempotencyRecord>,
+    ) -> Result<(), StoreFailure> {
         records.sort_by(|one, other| one.key.cmp(&other.key));
         records.dedup_by(|one, other| one.key == other.key);
         let (columns, given) = (column_names(RECORD_COLUMNS), unnest(RECORD_COLUMNS));
@@ -114,13 +146,27 @@ impl BulkStorage for PgBulkStorage {
                 pet_digest = excluded.pet_digest, pet_id = excluded.pet_id, expires_at = excluded.expires_at
             WHERE found.expires_at <= now()"
         );
-        let api_keys: Vec<_> = records.iter().map(|record| record.key.api_key.as_str()).collect();
-        let key_digests: Vec<_> = records.iter().map(|record| record.key.digest.as_slice()).collect();
-        let pet_digests: Vec<_> = records.iter().map(|record| record.pet_digest.0.as_slice()).collect();
+        let api_keys: Vec<_> = records
+            .iter()
+            .map(|record| record.key.api_key.as_str())
+            .collect();
+        let key_digests: Vec<_> = records
+            .iter()
+            .map(|record| record.key.digest.as_slice())
+            .collect();
+        let pet_digests: Vec<_> = records
+            .iter()
+            .map(|record| record.pet_digest.0.as_slice())
+            .collect();
         let pet_ids: Vec<_> = records.iter().map(|record| record.pet_id.get()).collect();
         let expiries: Vec<_> = records.iter().map(|record| record.expires_at).collect();
-        let arrays: [Array<'_>; 5] =
-            [Box::new(api_keys), Box::new(key_digests), Box::new(pet_digests), Box::new(pet_ids), Box::new(expiries)];
+        let arrays: [Array<'_>; 5] = [
+            Box::new(api_keys),
+            Box::new(key_digests),
+            Box::new(pet_digests),
+            Box::new(pet_ids),
+            Box::new(expiries),
+        ];
         let connection = self.connect().await?;
         connection.begin("").await?;
         connection.write(&insert, RECORD_COLUMNS, &arrays).await?;

@@ -15,7 +15,8 @@ pub(crate) const NOT_DURABLE: &str = "
     WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit') AND setting = 'off'";
 
 /// Returns a text if the mark of a copy exists.
-pub(crate) const UNFINISHED: &str = "SELECT 'unfinished' WHERE to_regclass('unfinished_copy') IS NOT NULL";
+pub(crate) const UNFINISHED: &str =
+    "SELECT 'unfinished' WHERE to_regclass('unfinished_copy') IS NOT NULL";
 
 /// Returns the statement that permits the current user to create tables, if it lacks that.
 pub(crate) const CANNOT_CREATE: &str = "
@@ -32,7 +33,10 @@ pub(crate) const ASYNCHRONOUS: &str = "
 /// Returns a query for the statements that grant what the current user lacks. `needed` has tables and sequences, and
 /// the permissions on them.
 pub(crate) fn missing_permissions(needed: &[(&str, &str)]) -> String {
-    let values: Vec<_> = needed.iter().map(|(name, permissions)| format!("('{name}', '{permissions}')")).collect();
+    let values: Vec<_> = needed
+        .iter()
+        .map(|(name, permissions)| format!("('{name}', '{permissions}')"))
+        .collect();
     let needed = values.join(", ");
     format!(
         "SELECT CASE WHEN relation.oid IS NULL THEN format('%I is not found', name)
@@ -51,5 +55,8 @@ pub(crate) fn missing_permissions(needed: &[(&str, &str)]) -> String {
 /// Runs one of these queries. It is not prepared, so it works through any pooler.
 pub(crate) async fn problems(client: &Client, query: &str) -> Result<Vec<String>, ConnectionError> {
     let rows = client.query_typed(query, &[]).await?;
-    Ok(rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?)
+    Ok(rows
+        .iter()
+        .map(|row| row.try_get(0))
+        .collect::<Result<_, _>>()?)
 }

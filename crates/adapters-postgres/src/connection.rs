@@ -46,11 +46,15 @@ impl ConnectionSettings {
     /// Opens a connection within the connect timeout, and within the same timeout makes the settings of its
     /// transactions, unless a pooler assigns a server connection to each transaction.
     pub(crate) async fn connect(&self) -> Result<(Client, ConnectionTask), ConnectionError> {
-        let Self { endpoint, postgres, .. } = self;
+        let Self {
+            endpoint, postgres, ..
+        } = self;
         let (client, task) = endpoint.connect(postgres.connect_timeout).await?;
         if !postgres.transaction_pooling {
             let set = postgres.set_statements("SET");
-            endpoint.within(postgres.connect_timeout, client.batch_execute(&set)).await?;
+            endpoint
+                .within(postgres.connect_timeout, client.batch_execute(&set))
+                .await?;
         }
         if postgres.transaction_pooling || !task.reports_role {
             self.must_probe.store(true, Ordering::Relaxed);

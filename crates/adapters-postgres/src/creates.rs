@@ -49,17 +49,38 @@ impl Creates {
     pub(crate) fn start(settings: &ConnectionSettings) -> (Self, JoinHandle<()>) {
         let (metrics, capacity) = (&settings.metrics, settings.postgres.max_waiting_creates);
         let connections = &metrics.create_connections;
-        let ([plain], writers) =
-            batching::<CreateSession<false>, 1>(settings, [&metrics.creates], capacity, connections, 1);
-        let ([keyed], keyed_writers) =
-            batching::<CreateSession<true>, 1>(settings, [&metrics.keyed_creates], capacity, connections, 1);
+        let ([plain], writers) = batching::<CreateSession<false>, 1>(
+            settings,
+            [&metrics.creates],
+            capacity,
+            connections,
+            1,
+        );
+        let ([keyed], keyed_writers) = batching::<CreateSession<true>, 1>(
+            settings,
+            [&metrics.keyed_creates],
+            capacity,
+            connections,
+            1,
+        );
         let writers = join_all(writers.into_iter().chain(keyed_writers));
-        let creates = Self { plain, keyed, in_flight_keys: Arc::default(), timeout: settings.postgres.timeout };
+        let creates = Self {
+            plain,
+            keyed,
+            in_flight_keys: Arc::default(),
+            timeout: settings.postgres.timeout,
+        };
         (creates, tokio::spawn(async { drop(writers.await) }))
     }
 
     /// Adds a pet. Returns after its commit.
-    pub(crate) async fn add(&self, AddPet { pet, idempotency_key }: AddPet) -> Result<AddedPet, AddPetError> {
+    pub(crate) async fn add(
+        &self,
+        AddPet {
+            pet,
+            idempotency_key,
+        }: AddPet,
+    ) -> Result<AddedPet, AddPetError> {
         let deadline = Instant::now() + self.timeout;
         let mut pauses = backoff(PAUSES[0], PAUSES[1]);
         let mut is_retry = false;
@@ -67,17 +88,28 @@ impl Creates {
             let (sender, in_flight) = match &idempotency_key {
                 None => (&self.plain, None),
                 Some(key) => {
-                    let in_flight = timeout_at(deadline, self.in_flight_keys.acquire(key.clone())).await;
-                    (&self.keyed, Some(in_flight.map_err(|_| AddPetError::IdempotencyConflict)?))
+                    let in_flight =
+                        timeout_at(deadline, self.in_flight_keys.acquire(key.clone())).await;
+                    (
+                        &self.keyed,
+                        Some(in_flight.map_err(|_| AddPetError::IdempotencyConflict)?),
+                    )
                 }
             };
-            let create = Create { pet: pet.clone(), in_flight, is_retry };
+            let create = Create {
+                pet: pet.clone(),
+                in_flight,
+                is_retry,
+            };
             match sender.send(create, deadline - Instant::now()).await? {
                 Response::Added(added) => return Ok(added),
                 Response::Mismatch => return Err(AddPetError::IdempotencyMismatch),
                 Response::Locked => is_retry = true,
             }
-            if timeout_at(deadline, sleep(pauses.next().unwrap_or(PAUSES[1]))).await.is_err() {
+            if timeout_at(deadline, sleep(pauses.next().unwrap_or(PAUSES[1])))
+                .await
+                .is_err()
+            {
                 return Err(AddPetError::IdempotencyConflict);
             }
         }
@@ -104,7 +136,9 @@ mod tests {
     /// Responds to a batch that all its records are locked. Returns the size of the batch.
     fn refuse(taker: &Taker<Create>) -> usize {
         let batch = taker.take(MAX_BATCH).into_iter();
-        batch.map(|pending| pending.respond(taker.metrics(), |_| Ok(Response::Locked))).count()
+        batch
+            .map(|pending| pending.respond(taker.metrics(), |_| Ok(Response::Locked)))
+            .count()
     }
 
     /// With others in its batch, each smaller batch that has the retry would wait for the lock again.
@@ -113,15 +147,25 @@ mod tests {
         let [metrics] = QueueMetrics::register(&mut Registry::default(), ["create"]);
         let [(plain, _), (keyed, takers)] = [(); 2].map(|()| queue(10, None, metrics.clone()));
         let (taker, timeout) = (takers.taker(), Duration::from_secs(1));
-        let creates = Creates { plain, keyed, in_flight_keys: Arc::default(), timeout };
+        let creates = Creates {
+            plain,
+            keyed,
+            in_flight_keys: Arc::default(),
+            timeout,
+        };
         let add = |key| {
             let idempotency_key = Some(IdempotencyKey::new(ApiKeyId::new("key"), key));
-            creates.add(AddPet { pet: new_pet(), idempotency_key })
+            creates.add(AddPet {
+                pet: new_pet(),
+                idempotency_key,
+            })
         };
         let mut locked = join_all(["one", "two"].map(add));
         assert!((&mut locked).now_or_never().is_none());
         assert_eq!(refuse(&taker), 2);
-        timeout_at(Instant::now() + PAUSES[1], &mut locked).await.expect_err("the retries wait");
+        timeout_at(Instant::now() + PAUSES[1], &mut locked)
+            .await
+            .expect_err("the retries wait");
         let mut other = Box::pin(add("other"));
         assert!((&mut other).now_or_never().is_none());
         assert_eq!([(); 4].map(|()| refuse(&taker)), [1, 1, 1, 0]);

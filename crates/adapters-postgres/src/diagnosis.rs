@@ -27,8 +27,11 @@ const COPY: &str = "postgres.copy";
 const PERMISSIONS: &str = "postgres.permissions";
 
 /// What the service needs for pets.
-const FOR_PETS: [(&str, &str); 3] =
-    [("pets", "SELECT, INSERT"), ("idempotency_keys", "SELECT, INSERT, UPDATE, DELETE"), ("pets_id_seq", "USAGE")];
+const FOR_PETS: [(&str, &str); 3] = [
+    ("pets", "SELECT, INSERT"),
+    ("idempotency_keys", "SELECT, INSERT, UPDATE, DELETE"),
+    ("pets_id_seq", "USAGE"),
+];
 
 /// What the service and its backups need for API keys, if they are in the database.
 const FOR_API_KEYS: [(&str, &str); 5] = [
@@ -48,7 +51,11 @@ pub async fn diagnose(
     has_api_keys: bool,
 ) -> Vec<Finding> {
     let named = endpoint.clone().named(settings.transaction_pooling);
-    let primary = named.clone().of_primary(settings.transaction_pooling).connect(settings.connect_timeout).await;
+    let primary = named
+        .clone()
+        .of_primary(settings.transaction_pooling)
+        .connect(settings.connect_timeout)
+        .await;
     let connected = match primary {
         Ok(primary) => Ok(primary),
         // A standby can be examined as well.
@@ -69,11 +76,20 @@ pub async fn diagnose(
     let migrations = Migrations::new(direct.clone(), settings.connect_timeout);
     let (schema, is_pending) = schema_finding(&migrations, settings.schema).await;
     findings.push(schema);
-    let mut checks = [(ROLE, READ_ONLY), (DURABILITY, NOT_DURABLE), (REPLICATION, ASYNCHRONOUS), (COPY, UNFINISHED)]
-        .map(|(subject, query)| (subject, query.to_owned()))
-        .to_vec();
+    let mut checks = [
+        (ROLE, READ_ONLY),
+        (DURABILITY, NOT_DURABLE),
+        (REPLICATION, ASYNCHRONOUS),
+        (COPY, UNFINISHED),
+    ]
+    .map(|(subject, query)| (subject, query.to_owned()))
+    .to_vec();
     if is_pending {
-        findings.push(Finding::unknown(PERMISSIONS, "tables may be missing", "run the pending migrations first"));
+        findings.push(Finding::unknown(
+            PERMISSIONS,
+            "tables may be missing",
+            "run the pending migrations first",
+        ));
     } else {
         let mut needed = FOR_PETS.to_vec();
         if has_api_keys {
@@ -85,13 +101,18 @@ pub async fn diagnose(
         match within(settings.timeout, problems(&client, &query)).await {
             Ok(problems) => findings.push(finding(subject, &problems)),
             Err(error) if client.is_closed() || matches!(error, ConnectionError::NoResponse) => {
-                let advice = "check the load of PostgreSQL and the network, and run the command again";
+                let advice =
+                    "check the load of PostgreSQL and the network, and run the command again";
                 findings.push(Finding::error(subject, error.to_string(), advice));
                 break;
             }
             Err(error) => {
                 let found = format!("not examined: {error}");
-                findings.push(Finding::unknown(subject, found, "resolve this error, and run the command again"));
+                findings.push(Finding::unknown(
+                    subject,
+                    found,
+                    "resolve this error, and run the command again",
+                ));
             }
         }
     }
@@ -105,7 +126,9 @@ async fn schema_finding(migrations: &Migrations, mode: SchemaMode) -> (Finding, 
         Err(error) => {
             let advice = match error {
                 MigrationError::Unusable(_) => "do as described, or choose another database",
-                _ => "check storage.postgres.migrate_url, and the permission SELECT ON __diesel_schema_migrations",
+                _ => {
+                    "check storage.postgres.migrate_url, and the permission SELECT ON __diesel_schema_migrations"
+                }
             };
             return (Finding::error(MIGRATIONS, error.to_string(), advice), false);
         }
@@ -115,8 +138,15 @@ async fn schema_finding(migrations: &Migrations, mode: SchemaMode) -> (Finding, 
     let finding = match (&*pending, &*newer, mode) {
         ([], [], _) => Finding::ok(MIGRATIONS, "none is pending"),
         ([], newer, _) => {
-            let found = format!("a newer program has expanded the schema: {}", newer.join(", "));
-            Finding::warning(MIGRATIONS, found, "upgrade this program when the rolling restart allows it")
+            let found = format!(
+                "a newer program has expanded the schema: {}",
+                newer.join(", ")
+            );
+            Finding::warning(
+                MIGRATIONS,
+                found,
+                "upgrade this program when the rolling restart allows it",
+            )
         }
         (_, _, SchemaMode::Migrate) => {
             let advice = "the next start runs them, or `animal-store migrate`, as the owner of the tables \
@@ -144,24 +174,37 @@ fn finding(subject: &'static str, problems: &[String]) -> Finding {
         (DURABILITY, _) => {
             let advice = format!("set {} = on", problems.join(" = on, "));
             if problems == ["synchronous_commit"] {
-                let found = format!("off: {found}; a crash can lose pets that were confirmed with 201");
+                let found =
+                    format!("off: {found}; a crash can lose pets that were confirmed with 201");
                 Finding::warning(subject, found, advice)
             } else {
-                let found = format!("off: {found}; a crash of the machine can destroy the database");
+                let found =
+                    format!("off: {found}; a crash of the machine can destroy the database");
                 Finding::error(subject, found, advice)
             }
         }
-        (REPLICATION, []) => Finding::ok(subject, "commits wait for a standby, or none is connected"),
+        (REPLICATION, []) => {
+            Finding::ok(subject, "commits wait for a standby, or none is connected")
+        }
         (REPLICATION, _) => {
-            let found = found + ": a fail-over can lose pets that were confirmed with 201, and use their ids again";
-            Finding::warning(subject, found, "see \"Fail-over\" in docs/operations/postgresql.md")
+            let found = found
+                + ": a fail-over can lose pets that were confirmed with 201, and use their ids again";
+            Finding::warning(
+                subject,
+                found,
+                "see \"Fail-over\" in docs/operations/postgresql.md",
+            )
         }
         (COPY, problems) => Finding::copy(subject, !problems.is_empty()),
         (_, []) => Finding::ok(subject, "pets can be read and added"),
         _ => {
             let advice = "run these statements as the owner of the tables; if a table is not found, check the \
                           search_path, and the permission USAGE on the schema of the tables";
-            Finding::error(subject, format!("the user lacks permissions: {}", problems.join("; ")), advice)
+            Finding::error(
+                subject,
+                format!("the user lacks permissions: {}", problems.join("; ")),
+                advice,
+            )
         }
     }
 }

@@ -36,30 +36,44 @@ pub(crate) enum ConnectionError {
 }
 
 fn located(errors: &[(String, ConnectionError)]) -> String {
-    errors.iter().map(|(login, error)| format!("{login}: {error}")).collect::<Vec<_>>().join("; ")
+    errors
+        .iter()
+        .map(|(login, error)| format!("{login}: {error}"))
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 impl ConnectionError {
     /// Returns the SQLSTATE if PostgreSQL refused a statement: an ERROR has rolled back the transaction. Anything else,
     /// such as FATAL "terminating connection", may come after the commit.
     pub(crate) fn refusal(&self) -> Option<&SqlState> {
-        let Self::Postgres(error) = self else { return None };
-        let db = error.as_db_error().filter(|db| db.parsed_severity() == Some(Severity::Error))?;
-        let is_about_the_connection =
-            db.code().code().starts_with("08") || *db.code() == SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN;
+        let Self::Postgres(error) = self else {
+            return None;
+        };
+        let db = error
+            .as_db_error()
+            .filter(|db| db.parsed_severity() == Some(Severity::Error))?;
+        let is_about_the_connection = db.code().code().starts_with("08")
+            || *db.code() == SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN;
         (!is_about_the_connection).then_some(db.code())
     }
 
     /// Whether encryption may be the cause: the server failed at it or refuses encrypted connections.
     pub(crate) fn may_be_about_encryption(&self) -> bool {
-        let Self::Postgres(error) = self else { return false };
-        error.code().is_none_or(|code| *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION)
+        let Self::Postgres(error) = self else {
+            return false;
+        };
+        error
+            .code()
+            .is_none_or(|code| *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION)
     }
 
     /// Whether the encoding of the database is wrong. Of several hosts, the last one decides.
     pub(crate) fn is_about_the_encoding(&self) -> bool {
         match self {
-            Self::Located(errors) => errors.last().is_some_and(|(_, error)| error.is_about_the_encoding()),
+            Self::Located(errors) => errors
+                .last()
+                .is_some_and(|(_, error)| error.is_about_the_encoding()),
             error => matches!(error, Self::NotUtf8(_)),
         }
     }
@@ -94,7 +108,11 @@ impl From<ConnectionError> for StoreFailure {
 impl From<ConnectionError> for MigrationError {
     fn from(error: ConnectionError) -> Self {
         let text = error.to_string();
-        if error.is_about_the_encoding() { Self::Unusable(text) } else { Self::Unavailable(text) }
+        if error.is_about_the_encoding() {
+            Self::Unusable(text)
+        } else {
+            Self::Unavailable(text)
+        }
     }
 }
 
@@ -102,10 +120,16 @@ impl From<ConnectionError> for MigrationError {
 fn describe(error: &tokio_postgres::Error) -> String {
     let Some(db) = error.as_db_error() else {
         let sources = successors(error.source(), |&error| error.source());
-        return sources.fold(error.to_string(), |text, source| format!("{text}: {source}"));
+        return sources.fold(error.to_string(), |text, source| {
+            format!("{text}: {source}")
+        });
     };
     let mut text = format!("{} (SQLSTATE {}", db.message(), db.code().code());
-    for (kind, name) in [("table", db.table()), ("column", db.column()), ("constraint", db.constraint())] {
+    for (kind, name) in [
+        ("table", db.table()),
+        ("column", db.column()),
+        ("constraint", db.constraint()),
+    ] {
         if let Some(name) = name {
             let _ = write!(text, ", {kind} {name}");
         }
@@ -118,5 +142,8 @@ pub(crate) async fn within<T, E: Into<ConnectionError>>(
     limit: Duration,
     response: impl Future<Output = Result<T, E>>,
 ) -> Result<T, ConnectionError> {
-    timeout(limit, response).await.map_err(|_| ConnectionError::NoResponse)?.map_err(Into::into)
+    timeout(limit, response)
+        .await
+        .map_err(|_| ConnectionError::NoResponse)?
+        .map_err(Into::into)
 }

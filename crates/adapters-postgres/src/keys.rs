@@ -30,7 +30,9 @@ use self::{
     directory::Source,
     rows::{corrupt, parse},
 };
-use crate::{PgEndpoint, PostgresSettings, checks::missing_permissions, transaction::TransactionConnection};
+use crate::{
+    PgEndpoint, PostgresSettings, checks::missing_permissions, transaction::TransactionConnection,
+};
 
 /// Maximum number of uses that a transaction writes.
 const USES_PER_TRANSACTION: usize = 1000;
@@ -45,8 +47,7 @@ const NEEDED: [(&str, &str); 5] = [
 ];
 
 /// Index scans for a few keys, whatever the number of keys.
-const FEW_KEYS: &str =
-    "SET LOCAL enable_nestloop = on; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off";
+const FEW_KEYS: &str = "SET LOCAL enable_nestloop = on; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off";
 
 /// Changes and lists API keys in a database. Its instances serve requests at the same time.
 #[derive(Clone)]
@@ -63,7 +64,11 @@ impl PgApiKeyStore {
     pub fn new(endpoint: PgEndpoint, settings: PostgresSettings) -> Self {
         let is_pooling = settings.transaction_pooling;
         let endpoint = endpoint.named(is_pooling).of_primary(is_pooling);
-        Self { endpoint, settings, connection: Arc::default() }
+        Self {
+            endpoint,
+            settings,
+            connection: Arc::default(),
+        }
     }
 
     /// Starts a directory of the keys, with a connection of its own: see [`ApiKeySnapshot::new`]. Its task ends after
@@ -83,7 +88,12 @@ impl PgApiKeyStore {
     /// # Panics
     /// Outside of a tokio runtime.
     pub fn start_uses(&self, registry: &mut Registry) -> (ApiKeyUseRecord, JoinHandle<()>) {
-        ApiKeyUseRecord::start(self.clone(), ApiKeyUseRecord::MAX_KEYS, ApiKeyUseRecord::INTERVAL, registry)
+        ApiKeyUseRecord::start(
+            self.clone(),
+            ApiKeyUseRecord::MAX_KEYS,
+            ApiKeyUseRecord::INTERVAL,
+            registry,
+        )
     }
 
     async fn connect(&self) -> Result<TransactionConnection, StoreFailure> {
@@ -99,7 +109,11 @@ impl PgApiKeyStore {
 
 #[async_trait]
 impl ApiKeyStore for PgApiKeyStore {
-    async fn change(&self, change: ApiKeyChange, by: &str) -> Result<ChangedApiKey, ApiKeyChangeError> {
+    async fn change(
+        &self,
+        change: ApiKeyChange,
+        by: &str,
+    ) -> Result<ChangedApiKey, ApiKeyChangeError> {
         let mut kept = self.connection.lock().await;
         // The end of a connection ends its transaction.
         let connection = match kept.take() {
@@ -108,15 +122,29 @@ impl ApiKeyStore for PgApiKeyStore {
         };
         connection.begin(FEW_KEYS).await?;
         let (version, now) = rows::lock(&connection).await?;
-        let stored = rows::read(&connection, SelectKeys::Id(change.id().as_str()), now).await?.pop();
+        let stored = rows::read(&connection, SelectKeys::Id(change.id().as_str()), now)
+            .await?
+            .pop();
         let mut owners = Vec::new();
         for digest in change.digests() {
             owners.extend(rows::read(&connection, SelectKeys::Digest(&digest.0), now).await?);
         }
         let (before, after) = KeyRows::apply(&change, stored, &owners, now).map_err(corrupt)??;
         let forgets_uses = before.is_none() || after.is_none();
-        rows::write(&connection, change.id(), after.as_ref(), version + 1, now, forgets_uses).await?;
-        let changed = ChangedApiKey { before, after, at: now };
+        rows::write(
+            &connection,
+            change.id(),
+            after.as_ref(),
+            version + 1,
+            now,
+            forgets_uses,
+        )
+        .await?;
+        let changed = ChangedApiKey {
+            before,
+            after,
+            at: now,
+        };
         changes::add(&connection, AuditEntry::of(&change, &changed, by), now).await?;
         connection.commit().await?;
         *kept = Some(connection);
@@ -126,19 +154,31 @@ impl ApiKeyStore for PgApiKeyStore {
     async fn list(&self) -> Result<Vec<IssuedApiKey>, StoreFailure> {
         let connection = self.begin().await?;
         let now = rows::now(&connection).await?;
-        KeyRows::existing(&rows::read(&connection, SelectKeys::ChangedSince(i64::MIN), now).await?).map_err(corrupt)
+        KeyRows::existing(&rows::read(&connection, SelectKeys::ChangedSince(i64::MIN), now).await?)
+            .map_err(corrupt)
     }
 
     async fn list_uses(&self) -> Result<RecordedUses, StoreFailure> {
         let connection = self.begin().await?;
-        let since = connection.query("SELECT uses_since FROM api_key_state", &[]).await?;
-        let since = since.first().map(|row| parse(row, 0)).transpose()?.flatten();
+        let since = connection
+            .query("SELECT uses_since FROM api_key_state", &[])
+            .await?;
+        let since = since
+            .first()
+            .map(|row| parse(row, 0))
+            .transpose()?
+            .flatten();
         let valid = "SELECT api_key_id, kind, last_used_at FROM api_key_uses JOIN api_keys ON id = api_key_id
             WHERE EXISTS (SELECT FROM api_key_tokens AS token WHERE token.api_key_id = id
                 AND (expires_at IS NULL OR expires_at > floor(extract(epoch FROM now()) * 1000)))";
         let rows = connection.query(valid, &[]).await?;
-        let rows = rows.iter().map(|row| Ok((parse(row, 0)?, parse(row, 1)?, parse(row, 2)?)));
-        Ok(recorded_uses(since, rows.collect::<Result<Vec<_>, StoreFailure>>()?))
+        let rows = rows
+            .iter()
+            .map(|row| Ok((parse(row, 0)?, parse(row, 1)?, parse(row, 2)?)));
+        Ok(recorded_uses(
+            since,
+            rows.collect::<Result<Vec<_>, StoreFailure>>()?,
+        ))
     }
 
     async fn list_changes(&self) -> Result<Vec<AuditEntry>, StoreFailure> {
@@ -154,7 +194,12 @@ impl ApiKeyStore for PgApiKeyStore {
 
     async fn check_writable(&self) -> Result<(), StoreFailure> {
         let connection = self.begin().await?;
-        connection.check(&missing_permissions(&NEEDED), "the user lacks permissions: ").await
+        connection
+            .check(
+                &missing_permissions(&NEEDED),
+                "the user lacks permissions: ",
+            )
+            .await
     }
 }
 
@@ -164,7 +209,9 @@ impl UseStore for PgApiKeyStore {
     }
 
     async fn write(&self, uses: &PendingUses, now: i64) -> Result<(), String> {
-        self.write_uses(uses, now).await.map_err(|failure| failure.reason())
+        self.write_uses(uses, now)
+            .await
+            .map_err(|failure| failure.reason())
     }
 }
 
@@ -187,7 +234,11 @@ impl PgApiKeyStore {
                 let kind = kind as i16;
                 connection.begin(FEW_KEYS).await?;
                 connection.query(beginning, &[(&now, Type::INT8)]).await?;
-                let values = [(&kind as _, Type::INT2), (&ids as _, Type::TEXT_ARRAY), (&times as _, Type::INT8_ARRAY)];
+                let values = [
+                    (&kind as _, Type::INT2),
+                    (&ids as _, Type::TEXT_ARRAY),
+                    (&times as _, Type::INT8_ARRAY),
+                ];
                 connection.query(insertion, &values).await?;
                 connection.commit().await?;
             }

@@ -25,17 +25,32 @@ pub(crate) struct ConnectionMetrics {
 impl Metrics {
     /// Registers the metrics.
     pub(crate) fn new(registry: &mut Registry) -> Self {
-        let [gets, lists, lists_by_status, creates, keyed_creates] =
-            QueueMetrics::register(registry, ["get", "list", "list_by_status", "create", "create_with_key"]);
+        let [gets, lists, lists_by_status, creates, keyed_creates] = QueueMetrics::register(
+            registry,
+            ["get", "list", "list_by_status", "create", "create_with_key"],
+        );
         let help = "Connections to PostgreSQL that are connecting, connected or unavailable";
         let registry = registry.sub_registry_with_prefix("postgres");
-        let connections: Family<Labels<2>, Count> = registered(registry, "connections", help, Family::default());
+        let connections: Family<Labels<2>, Count> =
+            registered(registry, "connections", help, Family::default());
         let [read_connections, create_connections] = ["reads", "creates"].map(|purpose| {
             let [connecting, connected, unavailable] = ["connecting", "connected", "unavailable"]
-                .map(|state| connections.get_or_create_owned(&[("purpose", purpose), ("state", state)]));
-            ConnectionMetrics { connecting, connected, unavailable }
+                .map(|state| {
+                    connections.get_or_create_owned(&[("purpose", purpose), ("state", state)])
+                });
+            ConnectionMetrics {
+                connecting,
+                connected,
+                unavailable,
+            }
         });
         let reads = [gets, lists, lists_by_status];
-        Self { reads, creates, keyed_creates, read_connections, create_connections }
+        Self {
+            reads,
+            creates,
+            keyed_creates,
+            read_connections,
+            create_connections,
+        }
     }
 }

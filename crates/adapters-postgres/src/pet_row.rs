@@ -8,7 +8,9 @@ use std::{
 
 use animal_store_adapter_kit::{CorruptRow, pet_from_row};
 use animal_store_app::ports::{Cause, StoredPet};
-use animal_store_domain::{CreationTime, CreationTimeError, NewPet, Pet, PetName, PetNameError, PetStatus};
+use animal_store_domain::{
+    CreationTime, CreationTimeError, NewPet, Pet, PetName, PetNameError, PetStatus,
+};
 use diesel::{
     deserialize::{self, FromSql, FromSqlRow},
     pg::{Pg, PgValue},
@@ -40,7 +42,12 @@ pub(crate) struct PetRow {
 
 /// The pets of a list as arrays of their columns. The arrays of an empty list are missing, and the statuses of a list
 /// by status.
-pub(crate) type PetArrays = (Option<Vec<i64>>, Option<Vec<StoredName>>, Option<Vec<i64>>, Option<Vec<Option<i16>>>);
+pub(crate) type PetArrays = (
+    Option<Vec<i64>>,
+    Option<Vec<StoredName>>,
+    Option<Vec<i64>>,
+    Option<Vec<Option<i16>>>,
+);
 
 /// The arrays of [`PetArrays`] without the last one, as an expression.
 pub(crate) const ARRAYS: &str = "array_agg(id), array_agg(name), array_agg(category_id)";
@@ -54,8 +61,11 @@ pub(crate) type PetArraysType = (
 );
 
 /// The columns that an INSERT gives beside the id, each with the type of an array of its values.
-pub(crate) const COLUMNS: &[(&str, Type)] =
-    &[("name", Type::TEXT_ARRAY), ("category_id", Type::INT8_ARRAY), ("status", Type::INT2_ARRAY)];
+pub(crate) const COLUMNS: &[(&str, Type)] = &[
+    ("name", Type::TEXT_ARRAY),
+    ("category_id", Type::INT8_ARRAY),
+    ("status", Type::INT2_ARRAY),
+];
 
 /// The columns of the table `idempotency_keys`, each with the type of an array of its values.
 pub(crate) const RECORD_COLUMNS: &[(&str, Type)] = &[
@@ -73,28 +83,55 @@ pub(crate) type Array<'a> = Box<dyn ToSql + Sync + Send + 'a>;
 pub(crate) fn arrays<'a>(pets: impl Iterator<Item = &'a NewPet> + Clone) -> Vec<Array<'a>> {
     let names: Vec<_> = pets.clone().map(|pet| pet.name().as_str()).collect();
     let categories: Vec<_> = pets.clone().map(|pet| pet.category_id().get()).collect();
-    let statuses: Vec<_> = pets.map(|pet| pet.status().map(PetStatus::number)).collect();
+    let statuses: Vec<_> = pets
+        .map(|pet| pet.status().map(PetStatus::number))
+        .collect();
     vec![Box::new(names), Box::new(categories), Box::new(statuses)]
 }
 
 /// Returns the names of columns as a list: `name, status`.
 pub(crate) fn column_names(columns: &[(&str, Type)]) -> String {
-    columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+    columns
+        .iter()
+        .map(|(name, _)| *name)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// Returns the parameters of a statement as the relation `given`, with these columns and the position as `ordinal`.
 pub(crate) fn unnest(columns: &[(&str, Type)]) -> String {
-    let parameters: Vec<_> = (1..).zip(columns).map(|(number, (_, array))| format!("${number}::{array}")).collect();
-    format!("unnest({}) WITH ORDINALITY AS given ({}, ordinal)", parameters.join(", "), column_names(columns))
+    let parameters: Vec<_> = (1..)
+        .zip(columns)
+        .map(|(number, (_, array))| format!("${number}::{array}"))
+        .collect();
+    format!(
+        "unnest({}) WITH ORDINALITY AS given ({}, ordinal)",
+        parameters.join(", "),
+        column_names(columns)
+    )
 }
 
 /// Returns the rows of a list. A list by status has that `status`.
-pub(crate) fn rows_of(arrays: PetArrays, status: Option<PetStatus>) -> impl Iterator<Item = PetRow> {
+pub(crate) fn rows_of(
+    arrays: PetArrays,
+    status: Option<PetStatus>,
+) -> impl Iterator<Item = PetRow> {
     let (ids, names, category_ids, statuses) = arrays;
-    let statuses = statuses.into_iter().flatten().chain(repeat(status.map(PetStatus::number)));
-    let columns = ids.unwrap_or_default().into_iter().zip(names.unwrap_or_default());
+    let statuses = statuses
+        .into_iter()
+        .flatten()
+        .chain(repeat(status.map(PetStatus::number)));
+    let columns = ids
+        .unwrap_or_default()
+        .into_iter()
+        .zip(names.unwrap_or_default());
     let rows = columns.zip(category_ids.unwrap_or_default()).zip(statuses);
-    rows.map(|(((id, name), category_id), status)| PetRow { id, name, category_id, status })
+    rows.map(|(((id, name), category_id), status)| PetRow {
+        id,
+        name,
+        category_id,
+        status,
+    })
 }
 
 impl TryFrom<PetRow> for Pet {
@@ -109,15 +146,29 @@ impl TryFrom<PetRow> for Pet {
 pub(crate) fn stored_pet(row: &Row) -> Result<StoredPet, Cause> {
     let id = row.try_get("id")?;
     let name = StoredName(PetName::parse(row.try_get("name")?));
-    let pet = PetRow { id, name, category_id: row.try_get("category_id")?, status: row.try_get("status")? };
+    let pet = PetRow {
+        id,
+        name,
+        category_id: row.try_get("category_id")?,
+        status: row.try_get("status")?,
+    };
     let created_at = creation_time(row.try_get("created_at")?);
-    let corrupt = |error: CreationTimeError| CorruptRow { column: "created_at", id, problem: error.to_string() };
-    Ok(StoredPet { pet: pet.try_into()?, created_at: created_at.map_err(corrupt)? })
+    let corrupt = |error: CreationTimeError| CorruptRow {
+        column: "created_at",
+        id,
+        problem: error.to_string(),
+    };
+    Ok(StoredPet {
+        pet: pet.try_into()?,
+        created_at: created_at.map_err(corrupt)?,
+    })
 }
 
 /// `infinity` is after the year 9999.
 fn creation_time(time: SystemTime) -> Result<CreationTime, CreationTimeError> {
-    let since_1970 = time.duration_since(UNIX_EPOCH).map_err(|_| CreationTimeError)?;
+    let since_1970 = time
+        .duration_since(UNIX_EPOCH)
+        .map_err(|_| CreationTimeError)?;
     CreationTime::parse(i64::try_from(since_1970.as_micros()).map_err(|_| CreationTimeError)?)
 }
 

@@ -12,7 +12,8 @@ use crate::{
 };
 
 /// Reads the table, and checks that it can be written. The statement is not prepared, so it works through any pooler.
-const PROBE: &str = "SELECT current_setting('transaction_read_only') = 'on', EXISTS (SELECT FROM pets)";
+const PROBE: &str =
+    "SELECT current_setting('transaction_read_only') = 'on', EXISTS (SELECT FROM pets)";
 
 /// Probe of PostgreSQL: ready if pets can be read and added.
 pub(crate) struct PgReadiness {
@@ -25,7 +26,11 @@ pub(crate) struct PgReadiness {
 
 impl PgReadiness {
     pub(crate) fn new(settings: &ConnectionSettings, creates: &Arc<Creates>) -> Self {
-        Self { settings: settings.clone(), creates: Arc::downgrade(creates), connection: Mutex::default() }
+        Self {
+            settings: settings.clone(),
+            creates: Arc::downgrade(creates),
+            connection: Mutex::default(),
+        }
     }
 
     async fn probe(&self) -> Result<bool, ConnectionError> {
@@ -60,7 +65,11 @@ impl PgReadiness {
 #[async_trait]
 impl Readiness for PgReadiness {
     async fn check(&self) -> Result<(), Cause> {
-        if !self.creates.upgrade().is_some_and(|creates| creates.is_connected()) {
+        if !self
+            .creates
+            .upgrade()
+            .is_some_and(|creates| creates.is_connected())
+        {
             return Err("there is no connection to PostgreSQL".into());
         }
         match within(self.settings.postgres.timeout, self.probe()).await {

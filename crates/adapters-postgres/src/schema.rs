@@ -49,8 +49,10 @@ pub(crate) async fn prepare_schema(
             SchemaMode::Check => migrations.check().await,
         };
         let Err(mut error) = attempt else { break };
-        if !matches!(error, MigrationError::Locked(_) | MigrationError::TablesInUse(_))
-            && let Some(start_error) = start_error.take()
+        if !matches!(
+            error,
+            MigrationError::Locked(_) | MigrationError::TablesInUse(_)
+        ) && let Some(start_error) = start_error.take()
             && (settings.required_at_start || matches!(error, MigrationError::Unusable(_)))
         {
             match start_error.send(error) {
@@ -59,7 +61,9 @@ pub(crate) async fn prepare_schema(
                 Err(unsent) => error = unsent,
             }
         }
-        let starting = start_error.as_ref().is_some_and(|start_error| !start_error.is_closed());
+        let starting = start_error
+            .as_ref()
+            .is_some_and(|start_error| !start_error.is_closed());
         outage.failed(error.to_string(), |reason| match error {
             MigrationError::Unavailable(_) => endpoint.log_unavailable(reason),
             _ if starting => tracing::warn!(address = %endpoint, reason, "the start waits for the schema"),

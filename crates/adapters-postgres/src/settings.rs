@@ -92,12 +92,18 @@ pub(crate) mod tests {
     #[test]
     fn a_slow_statement_ends_before_the_timeout_for_its_response() {
         for (timeout, statement, idle) in [(2_000_000, 1_500, 2_000), (999, 1, 1)] {
-            let settings = PostgresSettings { timeout: Duration::from_micros(timeout), ..SETTINGS };
+            let settings = PostgresSettings {
+                timeout: Duration::from_micros(timeout),
+                ..SETTINGS
+            };
             let expected = format!(
                 "SET LOCAL statement_timeout = {statement}; SET LOCAL idle_in_transaction_session_timeout = {idle}; "
             );
             let statements = settings.set_statements("SET LOCAL");
-            assert!(statements.starts_with(&expected) && statements.ends_with("; SET LOCAL jit = off"), "{statements}");
+            assert!(
+                statements.starts_with(&expected) && statements.ends_with("; SET LOCAL jit = off"),
+                "{statements}"
+            );
         }
     }
 }

@@ -10,8 +10,9 @@ use tokio::{
 };
 
 use crate::{
-    MigrationError, Migrations, PgEndpoint, PgPetRepository, PostgresSettings, connection::ConnectionSettings,
-    creates::Creates, metrics::Metrics, readiness::PgReadiness, schema::prepare_schema, sweep::sweep_periodically,
+    MigrationError, Migrations, PgEndpoint, PgPetRepository, PostgresSettings,
+    connection::ConnectionSettings, creates::Creates, metrics::Metrics, readiness::PgReadiness,
+    schema::prepare_schema, sweep::sweep_periodically,
 };
 
 /// How long the start waits for the schema if PostgreSQL is not required.
@@ -46,14 +47,26 @@ impl PgStorage {
         registry: &mut Registry,
     ) -> Result<(Self, JoinHandle<()>), MigrationError> {
         let metrics = Arc::new(Metrics::new(registry));
-        let endpoint = endpoint.named(settings.transaction_pooling).of_primary(settings.transaction_pooling);
+        let endpoint = endpoint
+            .named(settings.transaction_pooling)
+            .of_primary(settings.transaction_pooling);
         let migrations = Migrations::new(direct, settings.connect_timeout);
         let (ready, schema_ready) = watch::channel(false);
         let (error_sender, mut start_error) = oneshot::channel();
-        let preparation = prepare_schema(migrations, settings.clone(), endpoint.clone(), ready, error_sender);
+        let preparation = prepare_schema(
+            migrations,
+            settings.clone(),
+            endpoint.clone(),
+            ready,
+            error_sender,
+        );
         let mut background_tasks = JoinSet::new();
         background_tasks.spawn(preparation);
-        let wait = if settings.required_at_start { Duration::MAX } else { START_TIMEOUT };
+        let wait = if settings.required_at_start {
+            Duration::MAX
+        } else {
+            START_TIMEOUT
+        };
         let error = if let Ok(sent) = timeout(wait, &mut start_error).await {
             sent.ok()
         } else {
@@ -78,7 +91,15 @@ impl PgStorage {
         let readiness = Arc::new(PgReadiness::new(&connections, &creates));
         background_tasks.spawn(Arc::clone(&readiness).watch());
         background_tasks.spawn(sweep_periodically(connections.clone()));
-        Ok((Self { connections, creates, readiness, _background_tasks: background_tasks }, writers))
+        Ok((
+            Self {
+                connections,
+                creates,
+                readiness,
+                _background_tasks: background_tasks,
+            },
+            writers,
+        ))
     }
 
     /// Returns a repository for one worker.

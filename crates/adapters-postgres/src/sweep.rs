@@ -33,7 +33,12 @@ const PAUSE_FACTOR: u32 = 9;
 
 /// Sweeps periodically, each time on a new connection.
 pub(crate) async fn sweep_periodically(mut connections: ConnectionSettings) {
-    if connections.schema_ready.wait_for(|&ready| ready).await.is_err() {
+    if connections
+        .schema_ready
+        .wait_for(|&ready| ready)
+        .await
+        .is_err()
+    {
         return;
     }
     let pause = MAX_PAUSE.min(connections.postgres.idempotency_retention / 4);
@@ -59,18 +64,34 @@ pub(crate) async fn sweep_periodically(mut connections: ConnectionSettings) {
 
 /// Deletes all expired records, batch by batch, and returns their number.
 async fn sweep(connections: &ConnectionSettings) -> Result<i64, ConnectionError> {
-    let ConnectionSettings { endpoint, postgres, .. } = connections;
+    let ConnectionSettings {
+        endpoint, postgres, ..
+    } = connections;
     let (client, _task) = endpoint.connect(postgres.connect_timeout).await?;
     let settings = postgres.set_statements("SET LOCAL");
     // The commit does not wait for the disk: records that a crash restores are swept again.
-    let begin = format!("BEGIN ISOLATION LEVEL READ COMMITTED; {settings}; SET LOCAL synchronous_commit = off");
+    let begin = format!(
+        "BEGIN ISOLATION LEVEL READ COMMITTED; {settings}; SET LOCAL synchronous_commit = off"
+    );
     let (mut from, mut records) = (UNIX_EPOCH, 0);
     loop {
         let start = Instant::now();
-        endpoint.within(postgres.timeout, client.batch_execute(&begin)).await?;
-        let values = [(&from as &(dyn ToSql + Sync), Type::TIMESTAMPTZ), (&BATCH_SIZE, Type::INT8)];
-        let row = endpoint.within(postgres.timeout, client.query_typed_one(DELETE_BATCH, &values)).await?;
-        endpoint.within(postgres.timeout, client.batch_execute("COMMIT")).await?;
+        endpoint
+            .within(postgres.timeout, client.batch_execute(&begin))
+            .await?;
+        let values = [
+            (&from as &(dyn ToSql + Sync), Type::TIMESTAMPTZ),
+            (&BATCH_SIZE, Type::INT8),
+        ];
+        let row = endpoint
+            .within(
+                postgres.timeout,
+                client.query_typed_one(DELETE_BATCH, &values),
+            )
+            .await?;
+        endpoint
+            .within(postgres.timeout, client.batch_execute("COMMIT"))
+            .await?;
         let (deleted, last): (i64, Option<SystemTime>) = (row.try_get(0)?, row.try_get(1)?);
         records += deleted;
         match last {

@@ -8,7 +8,8 @@ use tokio_postgres::{
 };
 
 use crate::{
-    PgEndpoint, PostgresSettings, checks::problems, connection::ConnectionTask, error::ConnectionError, pet_row::Array,
+    PgEndpoint, PostgresSettings, checks::problems, connection::ConnectionTask,
+    error::ConnectionError, pet_row::Array,
 };
 
 /// A parameter of a statement.
@@ -24,9 +25,17 @@ pub(crate) struct TransactionConnection {
 }
 
 impl TransactionConnection {
-    pub(crate) async fn open(endpoint: PgEndpoint, settings: PostgresSettings) -> Result<Self, StoreFailure> {
+    pub(crate) async fn open(
+        endpoint: PgEndpoint,
+        settings: PostgresSettings,
+    ) -> Result<Self, StoreFailure> {
         let (client, task) = endpoint.connect(settings.connect_timeout).await?;
-        Ok(Self { client, task, endpoint, settings })
+        Ok(Self {
+            client,
+            task,
+            endpoint,
+            settings,
+        })
     }
 
     /// Begins a transaction with these statements. At a higher isolation level, PostgreSQL refuses a write that waited
@@ -37,8 +46,13 @@ impl TransactionConnection {
         self.within_timeout(self.client.batch_execute(&begin)).await
     }
 
-    pub(crate) async fn query(&self, sql: &str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, StoreFailure> {
-        self.within_timeout(self.client.query_typed(sql, parameters)).await
+    pub(crate) async fn query(
+        &self,
+        sql: &str,
+        parameters: &[Parameter<'_>],
+    ) -> Result<Vec<Row>, StoreFailure> {
+        self.within_timeout(self.client.query_typed(sql, parameters))
+            .await
     }
 
     /// Fails with this description if a query of [`checks`](crate::checks) finds problems.
@@ -58,7 +72,9 @@ impl TransactionConnection {
         values: &[Array<'_>],
     ) -> Result<Option<u64>, StoreFailure> {
         let values = values.iter().map(|array| &**array as &(dyn ToSql + Sync));
-        let parameters: Vec<_> = values.zip(columns.iter().map(|(_, array)| array.clone())).collect();
+        let parameters: Vec<_> = values
+            .zip(columns.iter().map(|(_, array)| array.clone()))
+            .collect();
         let written = async {
             match self.client.execute_typed(sql, &parameters).await {
                 Err(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => Ok(None),
@@ -71,11 +87,18 @@ impl TransactionConnection {
     /// Ends the transaction. Only an error that PostgreSQL sends before the commit means that nothing was written.
     pub(crate) async fn commit(&self) -> Result<(), StoreFailure> {
         let commit = self.client.batch_execute("COMMIT");
-        self.task.commits().within(self.settings.timeout, commit).await.map_err(|error| {
-            let failure =
-                if error.refusal().is_some() { StoreFailure::Unavailable } else { StoreFailure::OutcomeUnknown };
-            failure(self.endpoint.locate(error).into())
-        })
+        self.task
+            .commits()
+            .within(self.settings.timeout, commit)
+            .await
+            .map_err(|error| {
+                let failure = if error.refusal().is_some() {
+                    StoreFailure::Unavailable
+                } else {
+                    StoreFailure::OutcomeUnknown
+                };
+                failure(self.endpoint.locate(error).into())
+            })
     }
 
     /// The error of a call that this adapter refuses.
@@ -87,6 +110,9 @@ impl TransactionConnection {
         &self,
         response: impl Future<Output = Result<T, E>>,
     ) -> Result<T, StoreFailure> {
-        Ok(self.endpoint.within(self.settings.timeout, response).await?)
+        Ok(self
+            .endpoint
+            .within(self.settings.timeout, response)
+            .await?)
     }
 }

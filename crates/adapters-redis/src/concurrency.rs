@@ -9,6 +9,8 @@ pub(crate) use std::{
 };
 
 #[cfg(all(test, shuttle))]
-pub(crate) use animal_store_schedules::{self as time, Instant, Mutex, MutexGuard, atomic::AtomicU64};
+pub(crate) use animal_store_schedules::{
+    self as time, Instant, Mutex, MutexGuard, atomic::AtomicU64,
+};
 #[cfg(not(all(test, shuttle)))]
 pub(crate) use tokio::time;

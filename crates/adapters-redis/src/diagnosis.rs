@@ -21,10 +21,16 @@ use crate::{
 type Inspected = keyspace::Result<Finding>;
 
 /// Checks the commands of a change, without applying one.
-pub async fn diagnose_administration(endpoint: &RedisEndpoint, settings: &RedisSettings) -> Finding {
+pub async fn diagnose_administration(
+    endpoint: &RedisEndpoint,
+    settings: &RedisSettings,
+) -> Finding {
     let store = RedisApiKeyStore::new(endpoint.clone(), &settings.prefix, settings.timeout, 0);
     match store.check_writable().await {
-        Ok(()) => Finding::ok("redis.admin", format!("{endpoint}: API keys can be changed")),
+        Ok(()) => Finding::ok(
+            "redis.admin",
+            format!("{endpoint}: API keys can be changed"),
+        ),
         Err(failure) => Finding::error(
             "redis.admin",
             failure.reason(),
@@ -39,14 +45,29 @@ pub async fn diagnose(endpoint: &RedisEndpoint, settings: &RedisSettings) -> Vec
     let keyspace = Keyspace::new(endpoint.clone(), &settings.prefix, settings.timeout);
     let connection = match keyspace.connect(|_| ()).await {
         Ok(connection) => connection,
-        Err(failure) => return vec![Finding::error("redis.connection", keyspace.describe(&failure), advice)],
+        Err(failure) => {
+            return vec![Finding::error(
+                "redis.connection",
+                keyspace.describe(&failure),
+                advice,
+            )];
+        }
     };
     let mut findings = vec![Finding::ok("redis.connection", endpoint.to_string())];
     let inspections: [(&'static str, BoxFuture<'_, Inspected>); 5] = [
         ("redis.mode", Box::pin(inspect_mode(connection.clone()))),
-        ("redis.permissions", Box::pin(inspect_permissions(connection.clone(), &keyspace))),
-        ("redis.index", Box::pin(inspect_index(connection.clone(), &keyspace))),
-        ("redis.persistence", Box::pin(inspect_persistence(connection.clone()))),
+        (
+            "redis.permissions",
+            Box::pin(inspect_permissions(connection.clone(), &keyspace)),
+        ),
+        (
+            "redis.index",
+            Box::pin(inspect_index(connection.clone(), &keyspace)),
+        ),
+        (
+            "redis.persistence",
+            Box::pin(inspect_persistence(connection.clone())),
+        ),
         ("redis.eviction", Box::pin(inspect_eviction(connection))),
     ];
     for (subject, inspection) in inspections {
@@ -65,43 +86,79 @@ pub async fn diagnose(endpoint: &RedisEndpoint, settings: &RedisSettings) -> Vec
 }
 
 async fn inspect_mode(mut connection: Connection) -> Inspected {
-    let mut hello: HashMap<String, Value> = cmd("HELLO").arg(3).query_async(&mut connection).await?;
-    let mode: String = hello.remove("mode").and_then(|mode| from_redis_value(mode).ok()).unwrap_or_default();
+    let mut hello: HashMap<String, Value> =
+        cmd("HELLO").arg(3).query_async(&mut connection).await?;
+    let mode: String = hello
+        .remove("mode")
+        .and_then(|mode| from_redis_value(mode).ok())
+        .unwrap_or_default();
     Ok(match &*mode {
         "standalone" => Finding::ok("redis.mode", "standalone, master"),
-        _ => Finding::error("redis.mode", mode, "use one Redis server, or Sentinel: Cluster is not supported"),
+        _ => Finding::error(
+            "redis.mode",
+            mode,
+            "use one Redis server, or Sentinel: Cluster is not supported",
+        ),
     })
 }
 
 async fn inspect_permissions(mut connection: Connection, keyspace: &Keyspace) -> Inspected {
-    tracking_command(keyspace).exec_async(&mut connection).await?;
+    tracking_command(keyspace)
+        .exec_async(&mut connection)
+        .await?;
     token::find(connection, &keyspace.token(&ApiKeyDigest([0; 32]))).await?;
-    Ok(Finding::ok("redis.permissions", "API keys can be looked up, and revoked keys are reported at once"))
+    Ok(Finding::ok(
+        "redis.permissions",
+        "API keys can be looked up, and revoked keys are reported at once",
+    ))
 }
 
 async fn inspect_index(mut connection: Connection, keyspace: &Keyspace) -> Inspected {
-    if cmd("EXISTS").arg(&keyspace.index).query_async(&mut connection).await? {
+    if cmd("EXISTS")
+        .arg(&keyspace.index)
+        .query_async(&mut connection)
+        .await?
+    {
         return Ok(Finding::ok("redis.index", keyspace.index.as_str()));
     }
     let advice = "create a key with `animal-store keys create` as a user of Redis who may (keys.redis.admin_url); if \
                   there were keys, check keys.redis.prefix, the database in keys.redis.url, and whether Redis has lost \
                   its data";
-    Ok(Finding::warning("redis.index", format!("{} does not exist: every request gets 401", keyspace.index), advice))
+    Ok(Finding::warning(
+        "redis.index",
+        format!("{} does not exist: every request gets 401", keyspace.index),
+        advice,
+    ))
 }
 
 async fn inspect_persistence(mut connection: Connection) -> Inspected {
-    let (subject, advice) = ("redis.persistence", "set appendonly yes and appendfsync always");
+    let (subject, advice) = (
+        "redis.persistence",
+        "set appendonly yes and appendfsync always",
+    );
     let append_only = setting(&mut connection, "appendonly", "aof_enabled").await?;
     let fsync = setting(&mut connection, "appendfsync", "").await?;
     let save = setting(&mut connection, "save", "").await?;
-    Ok(match (append_only.as_deref(), fsync.as_deref(), save.as_deref()) {
-        (None, ..) => hidden(subject, advice),
-        (Some("yes" | "1"), Some("always"), _) => Finding::ok(subject, "appendonly yes, appendfsync always"),
-        (Some("yes" | "1"), None, _) => Finding::ok(subject, "appendonly yes; appendfsync is hidden"),
-        (Some("yes" | "1"), ..) => Finding::warning(subject, "a crash can undo the last revocations", advice),
-        (.., Some("")) => Finding::error(subject, "a restart loses all API keys", advice),
-        _ => Finding::warning(subject, "a crash undoes the changes since the last snapshot", advice),
-    })
+    Ok(
+        match (append_only.as_deref(), fsync.as_deref(), save.as_deref()) {
+            (None, ..) => hidden(subject, advice),
+            (Some("yes" | "1"), Some("always"), _) => {
+                Finding::ok(subject, "appendonly yes, appendfsync always")
+            }
+            (Some("yes" | "1"), None, _) => {
+                Finding::ok(subject, "appendonly yes; appendfsync is hidden")
+            }
+            (Some("yes" | "1"), ..) => {
+                Finding::warning(subject, "a crash can undo the last revocations", advice)
+            }
+            (.., Some("")) => Finding::error(subject, "a restart loses all API keys", advice),
+            _ => Finding::warning(
+                subject,
+                "a crash undoes the changes since the last snapshot",
+                advice,
+            ),
+        },
+    )
 }
 
 async fn inspect_eviction(mut connection: Connection) -> Inspected {
@@ -111,20 +168,45 @@ async fn inspect_eviction(mut connection: Connection) -> Inspected {
     Ok(match (limit.as_deref(), policy.as_deref()) {
         (None, _) | (_, None) => hidden(subject, advice),
         (Some("0"), _) | (_, Some("noeviction")) => Finding::ok(subject, "nothing is evicted"),
-        (_, Some(policy)) => Finding::error(subject, format!("{policy}: Redis can evict API keys"), advice),
+        (_, Some(policy)) => Finding::error(
+            subject,
+            format!("{policy}: Redis can evict API keys"),
+            advice,
+        ),
     })
 }
 
 fn hidden(subject: &'static str, advice: &str) -> Finding {
-    Finding::unknown(subject, "neither CONFIG GET nor INFO is permitted", format!("as an administrator: {advice}"))
+    Finding::unknown(
+        subject,
+        "neither CONFIG GET nor INFO is permitted",
+        format!("as an administrator: {advice}"),
+    )
 }
 
 /// Returns a setting, or `None` if it is hidden. `INFO` has some of the settings, by other names.
-async fn setting(connection: &mut Connection, name: &str, in_info: &str) -> RedisResult<Option<String>> {
-    let config = cmd("CONFIG").arg("GET").arg(name).query_async(connection).await;
+async fn setting(
+    connection: &mut Connection,
+    name: &str,
+    in_info: &str,
+) -> RedisResult<Option<String>> {
+    let config = cmd("CONFIG")
+        .arg("GET")
+        .arg(name)
+        .query_async(connection)
+        .await;
     let mut setting = config.map(|mut config: HashMap<String, String>| config.remove(name));
     if setting.as_ref().is_err_and(|error| error.code().is_some()) {
-        setting = cmd("INFO").query_async(connection).await.map(|info: InfoDict| info.get(in_info));
+        setting = cmd("INFO")
+            .query_async(connection)
+            .await
+            .map(|info: InfoDict| info.get(in_info));
     }
-    setting.or_else(|error| if error.code().is_some() { Ok(None) } else { Err(error) })
+    setting.or_else(|error| {
+        if error.code().is_some() {
+            Ok(None)
+        } else {
+            Err(error)
+        }
+    })
 }

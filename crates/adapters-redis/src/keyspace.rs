@@ -50,7 +50,15 @@ impl Keyspace {
     pub(crate) fn new(endpoint: RedisEndpoint, prefix: &str, timeout: Duration) -> Self {
         let [tokens, index, changes, uses, names] =
             ["token:", "index", "changes", "uses:", "*"].map(|part| format!("{prefix}v1:{part}"));
-        Self { endpoint, timeout, tokens, index, changes, uses, names }
+        Self {
+            endpoint,
+            timeout,
+            tokens,
+            index,
+            changes,
+            uses,
+            names,
+        }
     }
 
     /// Returns the name of the token with this digest.
@@ -77,13 +85,22 @@ impl Keyspace {
     }
 
     /// Opens a connection. `on_push` is called for each push message.
-    pub(crate) async fn connect(&self, on_push: impl Fn(PushInfo) + Send + Sync + 'static) -> Result<Connection> {
-        self.endpoint.connect(self.timeout, on_push).await.map_err(RedisFailure::Unavailable)
+    pub(crate) async fn connect(
+        &self,
+        on_push: impl Fn(PushInfo) + Send + Sync + 'static,
+    ) -> Result<Connection> {
+        self.endpoint
+            .connect(self.timeout, on_push)
+            .await
+            .map_err(RedisFailure::Unavailable)
     }
 
     /// Returns the failure of a call without a session.
     pub(crate) fn not_connected(&self) -> RedisFailure {
-        RedisFailure::Unavailable(format!("there is no connection to Redis at {}", self.endpoint))
+        RedisFailure::Unavailable(format!(
+            "there is no connection to Redis at {}",
+            self.endpoint
+        ))
     }
 
     pub(crate) fn describe(&self, failure: &RedisFailure) -> String {
@@ -99,7 +116,9 @@ impl Keyspace {
     pub(crate) fn store_failure(&self, failure: &RedisFailure) -> StoreFailure {
         let cause = self.describe(failure).into();
         match failure {
-            RedisFailure::Unavailable(_) | RedisFailure::Command(_) => StoreFailure::Unavailable(cause),
+            RedisFailure::Unavailable(_) | RedisFailure::Command(_) => {
+                StoreFailure::Unavailable(cause)
+            }
             RedisFailure::Timeout => StoreFailure::Timeout,
             RedisFailure::Unconfirmed(_) => StoreFailure::OutcomeUnknown(cause),
             RedisFailure::Corrupt(_) => StoreFailure::Corrupt(cause),
@@ -110,13 +129,20 @@ impl Keyspace {
 impl RedisFailure {
     /// The value that Redis holds for a token is not a token, for this reason.
     pub(crate) fn corrupt(reason: &str) -> Self {
-        Self::Corrupt(format!("the value that Redis holds for a token is not valid: {reason}"))
+        Self::Corrupt(format!(
+            "the value that Redis holds for a token is not valid: {reason}"
+        ))
     }
 
     /// Converts the error of a change. If Redis refused a transaction or a script, nothing was applied.
     pub(crate) fn of_change(error: RedisError, is_transaction: bool) -> Self {
-        let is_refusal = error.code().is_some() || !is_transaction && error.clone().into_server_errors().is_some();
-        if is_refusal { Self::Command(error) } else { Self::Unconfirmed(error) }
+        let is_refusal = error.code().is_some()
+            || !is_transaction && error.clone().into_server_errors().is_some();
+        if is_refusal {
+            Self::Command(error)
+        } else {
+            Self::Unconfirmed(error)
+        }
     }
 
     /// Returns whether the connection was lost.
@@ -129,10 +155,13 @@ impl From<RedisError> for RedisFailure {
     fn from(error: RedisError) -> Self {
         // The error of a pipeline has no code; the errors of its commands have.
         let replies = error.clone().into_server_errors().unwrap_or_default();
-        let wrong_type = !replies.is_empty() && replies.iter().all(|(_, reply)| reply.code() == "WRONGTYPE");
+        let wrong_type =
+            !replies.is_empty() && replies.iter().all(|(_, reply)| reply.code() == "WRONGTYPE");
         match error.kind() {
             _ if wrong_type => Self::corrupt("it is not a hash"),
-            ErrorKind::UnexpectedReturnType | ErrorKind::Parse => Self::corrupt("a field is malformed"),
+            ErrorKind::UnexpectedReturnType | ErrorKind::Parse => {
+                Self::corrupt("a field is malformed")
+            }
             _ if error.is_timeout() => Self::Timeout,
             _ => Self::Command(error),
         }
@@ -153,16 +182,29 @@ mod tests {
 
     #[test]
     fn names_begin_with_the_prefix_and_that_of_a_token_ends_with_its_sha_256() {
-        let endpoint = RedisEndpoint::parse(&"redis://localhost".into(), RedisTls::default()).expect("an endpoint");
+        let endpoint = RedisEndpoint::parse(&"redis://localhost".into(), RedisTls::default())
+            .expect("an endpoint");
         let keyspace = Keyspace::new(endpoint, "shop:", Duration::ZERO);
         let digest = ApiKeyDigest::of(&"abc".into());
         let name = keyspace.token(&digest);
-        assert_eq!(name, "shop:v1:token:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert_eq!(
+            name,
+            "shop:v1:token:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
         assert_eq!(keyspace.digest(name.as_bytes()), Some(digest));
-        for other in [&name[..14], &name[..77], &format!("{name}0"), &name.replace("ba78", "xa78"), &name[8..]] {
+        for other in [
+            &name[..14],
+            &name[..77],
+            &format!("{name}0"),
+            &name.replace("ba78", "xa78"),
+            &name[8..],
+        ] {
             assert_eq!(keyspace.digest(other.as_bytes()), None, "{other}");
         }
-        assert_eq!((&*keyspace.index, &*keyspace.names), ("shop:v1:index", "shop:v1:*"));
+        assert_eq!(
+            (&*keyspace.index, &*keyspace.names),
+            ("shop:v1:index", "shop:v1:*")
+        );
         // No invalidation follows the record of uses.
         let names = ApiKeyUse::ALL.map(|kind| keyspace.last_uses(kind));
         assert_eq!(names, ["shop:v1:uses:request", "shop:v1:uses:get-pet"]);

@@ -28,21 +28,33 @@ pub(crate) async fn find(mut connection: Connection, name: &str) -> keyspace::Re
     // The time to live is counted from before the query: an entry expires early, never late.
     let sent = Instant::now();
     let mut query = pipe();
-    query.cmd("HMGET").arg(name).arg(&KEY_FIELDS).cmd("PTTL").arg(name);
+    query
+        .cmd("HMGET")
+        .arg(name)
+        .arg(&KEY_FIELDS)
+        .cmd("PTTL")
+        .arg(name);
     let (fields, ttl): ([Option<String>; 3], i64) = query.query_async(&mut connection).await?;
     // -1: the token does not expire. -2: it does not exist.
     let key = if ttl == -2 { None } else { parse_key(fields)? };
-    let expires = u64::try_from(ttl).ok().map(|milliseconds| sent + Duration::from_millis(milliseconds));
-    Ok(TokenRecord { key: key.map(Arc::new), expires })
+    let expires = u64::try_from(ttl)
+        .ok()
+        .map(|milliseconds| sent + Duration::from_millis(milliseconds));
+    Ok(TokenRecord {
+        key: key.map(Arc::new),
+        expires,
+    })
 }
 
 /// Parses the values of [`KEY_FIELDS`]. `None`: there is no such token.
 pub(crate) fn parse_key(fields: [Option<String>; 3]) -> keyspace::Result<Option<ApiKey>> {
     match fields {
         [None, None, None] => Ok(None),
-        [Some(id), Some(label), Some(scopes)] => {
-            ApiKey::from_stored(&id, &label, &scopes).map(Some).map_err(RedisFailure::corrupt)
-        }
-        _ => Err(RedisFailure::corrupt("the id, the label or the scopes are missing")),
+        [Some(id), Some(label), Some(scopes)] => ApiKey::from_stored(&id, &label, &scopes)
+            .map(Some)
+            .map_err(RedisFailure::corrupt),
+        _ => Err(RedisFailure::corrupt(
+            "the id, the label or the scopes are missing",
+        )),
     }
 }

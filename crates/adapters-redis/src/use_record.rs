@@ -56,14 +56,26 @@ impl UseStore for RedisApiKeyUses {
     async fn write(&self, uses: &PendingUses, now: i64) -> Result<(), String> {
         let keyspace = &self.0;
         let mut commands = pipe();
-        commands.cmd("ZADD").arg(keyspace.uses("since")).arg("NX").arg(now).arg(BEGINNING);
+        commands
+            .cmd("ZADD")
+            .arg(keyspace.uses("since"))
+            .arg("NX")
+            .arg(now)
+            .arg(BEGINNING);
         for (kind, times) in uses.iter() {
             let members: Vec<_> = times.iter().map(|(id, time)| (time, id.as_str())).collect();
             for members in members.chunks(KEYS_PER_COMMAND) {
-                commands.cmd("ZADD").arg(keyspace.last_uses(kind)).arg("GT").arg(members);
+                commands
+                    .cmd("ZADD")
+                    .arg(keyspace.last_uses(kind))
+                    .arg("GT")
+                    .arg(members);
             }
         }
-        let mut connection = keyspace.connect(|_| ()).await.map_err(|failure| keyspace.describe(&failure))?;
+        let mut connection = keyspace
+            .connect(|_| ())
+            .await
+            .map_err(|failure| keyspace.describe(&failure))?;
         let written = commands.exec_async(&mut connection).await;
         written.map_err(|error| describe(&keyspace.endpoint, &error, &keyspace.uses("*")))
     }
@@ -75,19 +87,33 @@ pub(crate) async fn read(keyspace: &Keyspace) -> keyspace::Result<RecordedUses> 
     let names = ApiKeyUse::ALL.map(|kind| keyspace.last_uses(kind));
     let mut query = pipe();
     for name in [&keyspace.uses("since"), &names[0], &names[1]] {
-        query.cmd("ZRANGE").arg(name).arg(0).arg(-1).arg("WITHSCORES");
+        query
+            .cmd("ZRANGE")
+            .arg(name)
+            .arg(0)
+            .arg(-1)
+            .arg("WITHSCORES");
     }
     // After the uses: a key that was used is in the index, unless it was revoked or has expired.
     query.cmd("HGETALL").arg(&keyspace.index);
     let (since, requests, get_pet, index): (Scores, Scores, Scores, HashMap<String, String>) =
         query.query_async(&mut connection).await?;
 
-    let mut uses = RecordedUses { since: since.first().map(|(_, score)| time(*score)), last: HashMap::new() };
+    let mut uses = RecordedUses {
+        since: since.first().map(|(_, score)| time(*score)),
+        last: HashMap::new(),
+    };
     let mut deletions = pipe();
-    for ((kind, name), scores) in ApiKeyUse::ALL.into_iter().zip(names).zip([requests, get_pet]) {
+    for ((kind, name), scores) in ApiKeyUse::ALL
+        .into_iter()
+        .zip(names)
+        .zip([requests, get_pet])
+    {
         for (id, score) in scores {
             match ApiKeyId::parse(&id) {
-                Ok(key) if index.contains_key(&id) => _ = uses.last.insert((key, kind), time(score)),
+                Ok(key) if index.contains_key(&id) => {
+                    _ = uses.last.insert((key, kind), time(score))
+                }
                 _ => _ = deletions.cmd("ZREM").arg(&name).arg(id),
             }
         }

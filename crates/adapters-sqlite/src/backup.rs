@@ -6,7 +6,10 @@ use std::{
     time::Duration,
 };
 
-use diesel::{QueryDsl, RunQueryDsl, SqliteConnection, connection::SimpleConnection, sql_query, sql_types::Text};
+use diesel::{
+    QueryDsl, RunQueryDsl, SqliteConnection, connection::SimpleConnection, sql_query,
+    sql_types::Text,
+};
 use tempfile::{Builder, TempDir};
 use tokio::task::spawn_blocking;
 
@@ -29,8 +32,13 @@ impl NewBackup {
                 return Err(Problem::Exists);
             }
             let target = absolute(target)?;
-            let prefix = format!(".{}.partial-", target.file_name().unwrap_or_default().to_string_lossy());
-            let folder = Builder::new().prefix(&prefix).tempdir_in(target.parent().ok_or(Problem::IsFolder)?)?;
+            let prefix = format!(
+                ".{}.partial-",
+                target.file_name().unwrap_or_default().to_string_lossy()
+            );
+            let folder = Builder::new()
+                .prefix(&prefix)
+                .tempdir_in(target.parent().ok_or(Problem::IsFolder)?)?;
             Ok(Self { target, folder })
         };
         create().map_err(|problem| problem.at(target))
@@ -50,17 +58,29 @@ impl NewBackup {
         let path = self.path();
         let write = move || {
             file::create(&path)?;
-            let path = path.to_str().ok_or_else(|| Problem::Unavailable("the path is not UTF-8".to_owned()))?;
+            let path = path
+                .to_str()
+                .ok_or_else(|| Problem::Unavailable("the path is not UTF-8".to_owned()))?;
             let mut source = file.connect()?;
             let before = count(&mut source)?;
-            sql_query("VACUUM INTO ?").bind::<Text, _>(path).execute(&mut source)?;
-            let written = count(&mut file::connect(Path::new(path), FileUse::Write, Duration::ZERO)?)?;
+            sql_query("VACUUM INTO ?")
+                .bind::<Text, _>(path)
+                .execute(&mut source)?;
+            let written = count(&mut file::connect(
+                Path::new(path),
+                FileUse::Write,
+                Duration::ZERO,
+            )?)?;
             if written < before {
-                return Err(Problem::Corrupt(format!("{written} pets were written, and {before} read")));
+                return Err(Problem::Corrupt(format!(
+                    "{written} pets were written, and {before} read"
+                )));
             }
             Ok(written)
         };
-        let written = spawn_blocking(write).await.unwrap_or_else(|panic| Err(Problem::Unavailable(panic.to_string())));
+        let written = spawn_blocking(write)
+            .await
+            .unwrap_or_else(|panic| Err(Problem::Unavailable(panic.to_string())));
         written.map_err(|problem| problem.at(&self.target))
     }
 

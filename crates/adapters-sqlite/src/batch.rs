@@ -28,8 +28,13 @@ pub(crate) fn add(
     now: SystemTime,
     retention: Duration,
 ) -> QueryResult<Result<Option<Added>, StoreFailure>> {
-    let AddPet { pet, idempotency_key } = request;
-    let Some(key) = idempotency_key else { return Ok(insert(connection, pet, now)?.map(|id| Some((id, false)))) };
+    let AddPet {
+        pet,
+        idempotency_key,
+    } = request;
+    let Some(key) = idempotency_key else {
+        return Ok(insert(connection, pet, now)?.map(|id| Some((id, false))));
+    };
     let pet_digest = PetDigest::from_pet(pet);
     Ok(match idempotency::find(connection, key, now)? {
         Some((recorded, id)) if recorded == pet_digest.0 => parse(id).map(|id| Some((id, true))),
@@ -37,7 +42,12 @@ pub(crate) fn add(
         None => {
             let inserted = insert(connection, pet, now)?;
             if let Ok(pet_id) = inserted {
-                let record = IdempotencyRecord { key: key.clone(), pet_digest, pet_id, expires_at: now + retention };
+                let record = IdempotencyRecord {
+                    key: key.clone(),
+                    pet_digest,
+                    pet_id,
+                    expires_at: now + retention,
+                };
                 idempotency::add(connection, &record, now)?;
             }
             inserted.map(|id| Some((id, false)))
@@ -51,10 +61,19 @@ fn insert(
     pet: &NewPet,
     now: SystemTime,
 ) -> QueryResult<Result<PetId, StoreFailure>> {
-    let since_1970 = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let row = NewPetRow::from_pet(pet, i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX));
+    let since_1970 = now
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
+    let row = NewPetRow::from_pet(
+        pet,
+        i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX),
+    );
     let refused = |reason: String| Ok(Err(StoreFailure::Unavailable(reason.into())));
-    match diesel::insert_into(pets::table).values(row).returning(pets::id).get_result(connection) {
+    match diesel::insert_into(pets::table)
+        .values(row)
+        .returning(pets::id)
+        .get_result(connection)
+    {
         Ok(id) => Ok(parse(id)),
         Err(Error::NotFound) => refused("a trigger suppressed the row".to_owned()),
         Err(error) if is_about_one_row(&error) => refused(error.to_string()),
@@ -69,7 +88,14 @@ fn parse(id: i64) -> Result<PetId, StoreFailure> {
 /// Whether the failure is about one row, which breaks a constraint. SQLite has undone the statement and goes on with
 /// the transaction; after other failures, it may have rolled back the transaction.
 fn is_about_one_row(error: &Error) -> bool {
-    use DatabaseErrorKind::{CheckViolation, ForeignKeyViolation, NotNullViolation, UniqueViolation};
-    let Error::DatabaseError(kind, _) = error else { return false };
-    matches!(kind, UniqueViolation | CheckViolation | NotNullViolation | ForeignKeyViolation)
+    use DatabaseErrorKind::{
+        CheckViolation, ForeignKeyViolation, NotNullViolation, UniqueViolation,
+    };
+    let Error::DatabaseError(kind, _) = error else {
+        return false;
+    };
+    matches!(
+        kind,
+        UniqueViolation | CheckViolation | NotNullViolation | ForeignKeyViolation
+    )
 }

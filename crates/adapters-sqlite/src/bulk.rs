@@ -57,29 +57,51 @@ impl BulkStorage for SqliteBulkStorage {
 
     async fn mark_copy(&self, is_unfinished: bool) -> Result<(), StoreFailure> {
         let create = "CREATE TABLE IF NOT EXISTS unfinished_copy (id INTEGER)";
-        let mark = if is_unfinished { create } else { "DROP TABLE IF EXISTS unfinished_copy" };
-        Ok(self.0.change(|connection| connection.batch_execute(mark)).await?)
+        let mark = if is_unfinished {
+            create
+        } else {
+            "DROP TABLE IF EXISTS unfinished_copy"
+        };
+        Ok(self
+            .0
+            .change(|connection| connection.batch_execute(mark))
+            .await?)
     }
 
     async fn snapshot(&self) -> Result<Box<dyn StorageSnapshot>, StoreFailure> {
         let session = Session::new(&self.0.file);
         // The first read, and not BEGIN, decides which state the transaction shows.
-        let begin = format!("PRAGMA cache_size = -{CACHE_SIZE}; BEGIN; SELECT id FROM pets LIMIT 1");
-        session.run_on_connection(move |_, connection| Ok(connection.batch_execute(&begin)?)).await?;
-        Ok(Box::new(Snapshot { session, opened: SystemTime::now() }))
+        let begin =
+            format!("PRAGMA cache_size = -{CACHE_SIZE}; BEGIN; SELECT id FROM pets LIMIT 1");
+        session
+            .run_on_connection(move |_, connection| Ok(connection.batch_execute(&begin)?))
+            .await?;
+        Ok(Box::new(Snapshot {
+            session,
+            opened: SystemTime::now(),
+        }))
     }
 
     async fn add_pets(&self, pets: Vec<StoredPet>) -> Result<bool, StoreFailure> {
-        match self.0.change(move |connection| add_pets(connection, &pets)).await {
+        match self
+            .0
+            .change(move |connection| add_pets(connection, &pets))
+            .await
+        {
             Err(error) if matches!(error.problem, Problem::Duplicate) => Ok(false),
             added => Ok(added.map(|()| true)?),
         }
     }
 
-    async fn add_idempotency_records(&self, records: Vec<IdempotencyRecord>) -> Result<(), StoreFailure> {
+    async fn add_idempotency_records(
+        &self,
+        records: Vec<IdempotencyRecord>,
+    ) -> Result<(), StoreFailure> {
         let add = move |connection: &mut SqliteConnection| {
             let now = SystemTime::now();
-            records.iter().try_for_each(|record| idempotency::add(connection, record, now))
+            records
+                .iter()
+                .try_for_each(|record| idempotency::add(connection, record, now))
         };
         Ok(self.0.change(add).await?)
     }
@@ -87,9 +109,14 @@ impl BulkStorage for SqliteBulkStorage {
 
 #[async_trait]
 impl StorageSnapshot for Snapshot {
-    async fn pets(&self, after: Option<PetId>, limit: usize) -> Result<Vec<StoredPet>, StoreFailure> {
+    async fn pets(
+        &self,
+        after: Option<PetId>,
+        limit: usize,
+    ) -> Result<Vec<StoredPet>, StoreFailure> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        self.read(move |connection| read_pets(connection, after, limit)).await
+        self.read(move |connection| read_pets(connection, after, limit))
+            .await
     }
 
     async fn idempotency_records(
@@ -98,7 +125,8 @@ impl StorageSnapshot for Snapshot {
         limit: usize,
     ) -> Result<Vec<IdempotencyRecord>, StoreFailure> {
         let (limit, opened) = (i64::try_from(limit).unwrap_or(i64::MAX), self.opened);
-        self.read(move |connection| idempotency::list(connection, after.as_ref(), limit, opened)).await
+        self.read(move |connection| idempotency::list(connection, after.as_ref(), limit, opened))
+            .await
     }
 }
 
@@ -108,40 +136,66 @@ impl Snapshot {
         work: impl FnOnce(&mut SqliteConnection) -> QueryResult<T> + Send + 'static,
     ) -> Result<T, StoreFailure> {
         // After a failure the transaction goes on: another connection would show another state.
-        let read = self.session.run_on_connection(|_, connection| Ok(work(connection))).await?;
+        let read = self
+            .session
+            .run_on_connection(|_, connection| Ok(work(connection)))
+            .await?;
         Ok(read.map_err(|error| Problem::from(error).at(self.session.file.path()))?)
     }
 }
 
 /// Whether the file is the target of a copy that has begun and not ended.
 pub(crate) fn has_unfinished_copy(connection: &mut SqliteConnection) -> QueryResult<bool> {
-    Ok(number(connection, "SELECT count(*) FROM sqlite_schema WHERE name = 'unfinished_copy'")? > 0)
+    Ok(number(
+        connection,
+        "SELECT count(*) FROM sqlite_schema WHERE name = 'unfinished_copy'",
+    )? > 0)
 }
 
 /// A statement with many rows takes less than half of the time of one statement for each row.
 fn add_pets(connection: &mut SqliteConnection, pets: &[StoredPet]) -> QueryResult<()> {
     for pets in pets.chunks(ROWS_PER_STATEMENT) {
         let rows = pets.iter().map(|StoredPet { pet, created_at }| {
-            (pets::id.eq(pet.id().get()), NewPetRow::from_pet(pet.new_pet(), created_at.micros()))
+            (
+                pets::id.eq(pet.id().get()),
+                NewPetRow::from_pet(pet.new_pet(), created_at.micros()),
+            )
         });
-        diesel::insert_into(pets::table).values(rows.collect::<Vec<_>>()).execute(connection)?;
+        diesel::insert_into(pets::table)
+            .values(rows.collect::<Vec<_>>())
+            .execute(connection)?;
     }
     Ok(())
 }
 
-fn read_pets(connection: &mut SqliteConnection, after: Option<PetId>, limit: i64) -> QueryResult<Vec<StoredPet>> {
+fn read_pets(
+    connection: &mut SqliteConnection,
+    after: Option<PetId>,
+    limit: i64,
+) -> QueryResult<Vec<StoredPet>> {
     // Includes rows with invalid ids, so that they are reported.
     let after = after.map_or(i64::MIN, PetId::get);
-    let page = pets::table.filter(pets::id.gt(after)).order(pets::id).limit(limit);
+    let page = pets::table
+        .filter(pets::id.gt(after))
+        .order(pets::id)
+        .limit(limit);
     let page = page.select((PetRow::as_select(), pets::created_at));
-    page.load_iter::<(PetRow, i64), _>(connection)?.map(|row| parse(row?)).collect()
+    page.load_iter::<(PetRow, i64), _>(connection)?
+        .map(|row| parse(row?))
+        .collect()
 }
 
 /// `created_at`: in microseconds since 1970.
 fn parse((row, created_at): (PetRow, i64)) -> QueryResult<StoredPet> {
     let pet = Pet::try_from(row)?;
     let id = pet.id().get();
-    let invalid = |problem| corrupt(CorruptRow { column: "created_at", id, problem });
+    let invalid = |problem| {
+        corrupt(CorruptRow {
+            column: "created_at",
+            id,
+            problem,
+        })
+    };
     let created_at = CreationTime::parse(created_at).map_err(|error| invalid(error.to_string()))?;
     Ok(StoredPet { pet, created_at })
 }

@@ -74,9 +74,16 @@ pub(crate) fn start(
     metrics: QueueMetrics,
 ) -> (Sender<Create>, JoinHandle<()>) {
     // After the timeout, a create whose transaction began waits for the disk only.
-    let (sender, takers) = queue(settings.max_waiting_creates, Some(settings.timeout), metrics);
-    let writer =
-        Writer { session: Session::new(file), taker: takers.taker(), retention: settings.idempotency_retention };
+    let (sender, takers) = queue(
+        settings.max_waiting_creates,
+        Some(settings.timeout),
+        metrics,
+    );
+    let writer = Writer {
+        session: Session::new(file),
+        taker: takers.taker(),
+        retention: settings.idempotency_retention,
+    };
     (sender, tokio::spawn(Arc::new(writer).run()))
 }
 
@@ -127,8 +134,13 @@ impl Writer {
         match results {
             Ok(results) => {
                 for (pending, result) in batch.into_iter().zip(results) {
-                    let added = |pet, (id, replayed)| AddedPet { pet: Pet::new(id, pet), replayed };
-                    pending.respond(metrics, |Create(request)| Ok(result?.map(|result| added(request.pet, result))));
+                    let added = |pet, (id, replayed)| AddedPet {
+                        pet: Pet::new(id, pet),
+                        replayed,
+                    };
+                    pending.respond(metrics, |Create(request)| {
+                        Ok(result?.map(|result| added(request.pet, result)))
+                    });
                 }
             }
             Err(error) => {
@@ -155,7 +167,9 @@ impl Writer {
             return Ok(Vec::new());
         }
         let now = SystemTime::now();
-        let add = |pending: &Pending<Create>| batch::add(connection, &pending.request.0, now, self.retention);
+        let add = |pending: &Pending<Create>| {
+            batch::add(connection, &pending.request.0, now, self.retention)
+        };
         let results = batch.iter().map(add).collect::<QueryResult<_>>()?;
         commit(&self.session.file, connection).map(|()| results)
     }
@@ -172,7 +186,10 @@ impl Writer {
                 records
             }
             Err(error) => {
-                tracing::warn!(reason = error.to_string(), "idempotency keys were not swept");
+                tracing::warn!(
+                    reason = error.to_string(),
+                    "idempotency keys were not swept"
+                );
                 0
             }
         }

@@ -8,8 +8,8 @@ use animal_store_app::Finding;
 use tokio::time::timeout;
 
 use crate::{
-    FileUse, SqliteFile, bulk::has_unfinished_copy, error::Problem, file::free_bytes, session::Session,
-    users::command_of_owner, values::text,
+    FileUse, SqliteFile, bulk::has_unfinished_copy, error::Problem, file::free_bytes,
+    session::Session, users::command_of_owner, values::text,
 };
 
 /// The permissions of others than the owner.
@@ -31,13 +31,21 @@ pub async fn diagnose(path: &Path, wait: Duration) -> Vec<Finding> {
     let mut findings = vec![match &opened {
         Ok(_) => Finding::ok(subject, path.display().to_string()),
         Err(error) => match error.problem {
-            Problem::Pending(_) => {
-                Finding::warning(subject, error.to_string(), "the next start of the service runs them")
-            }
-            Problem::Missing => {
-                Finding::error(subject, error.to_string(), "check the path; a start of the service creates the file")
-            }
-            _ => Finding::error(subject, error.to_string(), "resolve this: the service does not start"),
+            Problem::Pending(_) => Finding::warning(
+                subject,
+                error.to_string(),
+                "the next start of the service runs them",
+            ),
+            Problem::Missing => Finding::error(
+                subject,
+                error.to_string(),
+                "check the path; a start of the service creates the file",
+            ),
+            _ => Finding::error(
+                subject,
+                error.to_string(),
+                "resolve this: the service does not start",
+            ),
         },
     }];
     if path.exists() {
@@ -54,12 +62,25 @@ pub async fn diagnose(path: &Path, wait: Duration) -> Vec<Finding> {
 fn permissions(path: &Path) -> Finding {
     let subject = "sqlite.permissions";
     match path.metadata() {
-        Ok(metadata) if metadata.mode() & OTHERS == 0 => Finding::ok(subject, "only the owner can read the file"),
-        Ok(metadata) => {
-            let found = format!("mode {:03o}: other users can use the file", metadata.mode() & 0o777);
-            Finding::warning(subject, found, command_of_owner(path, &format!("chmod 600 {}", path.display())))
+        Ok(metadata) if metadata.mode() & OTHERS == 0 => {
+            Finding::ok(subject, "only the owner can read the file")
         }
-        Err(error) => Finding::unknown(subject, error.to_string(), "check the permissions of the folder"),
+        Ok(metadata) => {
+            let found = format!(
+                "mode {:03o}: other users can use the file",
+                metadata.mode() & 0o777
+            );
+            Finding::warning(
+                subject,
+                found,
+                command_of_owner(path, &format!("chmod 600 {}", path.display())),
+            )
+        }
+        Err(error) => Finding::unknown(
+            subject,
+            error.to_string(),
+            "check the permissions of the folder",
+        ),
     }
 }
 
@@ -71,7 +92,11 @@ fn disk(path: &Path) -> Finding {
             if free >= LEAST_FREE {
                 Finding::ok(subject, found)
             } else {
-                Finding::warning(subject, found, "free some space: on a full disk, creates get 503")
+                Finding::warning(
+                    subject,
+                    found,
+                    "free some space: on a full disk, creates get 503",
+                )
             }
         }
         Err(error) => Finding::unknown(subject, error.to_string(), "check the disk with df"),
@@ -79,8 +104,16 @@ fn disk(path: &Path) -> Finding {
 }
 
 async fn pages(file: &SqliteFile) -> Finding {
-    let (subject, advice) = ("sqlite.pages", "restore a backup, or save what can be read with sqlite3 .recover");
-    match timeout(CHECK_LIMIT, Session::new(file).read(|connection| text(connection, CHECK))).await {
+    let (subject, advice) = (
+        "sqlite.pages",
+        "restore a backup, or save what can be read with sqlite3 .recover",
+    );
+    match timeout(
+        CHECK_LIMIT,
+        Session::new(file).read(|connection| text(connection, CHECK)),
+    )
+    .await
+    {
         Ok(Ok(result)) if result == "ok" => Finding::ok(subject, "all pages are valid"),
         Ok(Ok(problems)) => Finding::error(subject, problems, advice),
         Ok(Err(error)) => Finding::error(subject, error.to_string(), advice),

@@ -35,7 +35,9 @@ pub(crate) enum Problem {
     Lost(PathBuf),
     #[error("the folder does not exist: create it, or change storage.sqlite.path")]
     NoFolder,
-    #[error("this user cannot read and write the file and its folder, where SQLite keeps the log ({0})")]
+    #[error(
+        "this user cannot read and write the file and its folder, where SQLite keeps the log ({0})"
+    )]
     NotWritable(String),
     #[error("this is a folder: add the name of a file to storage.sqlite.path")]
     IsFolder,
@@ -54,7 +56,9 @@ pub(crate) enum Problem {
          doctor, or use the earlier release"
     )]
     Migration(String),
-    #[error("the file is damaged ({0}): restore a backup, or save what can be read with sqlite3 .recover")]
+    #[error(
+        "the file is damaged ({0}): restore a backup, or save what can be read with sqlite3 .recover"
+    )]
     Corrupt(String),
     #[error("another process has locked the file: end it, or try again later")]
     Locked,
@@ -82,7 +86,10 @@ pub(crate) enum Problem {
 
 impl Problem {
     pub(crate) fn at(self, path: &Path) -> SqliteFileError {
-        SqliteFileError { path: path.to_owned(), problem: self }
+        SqliteFileError {
+            path: path.to_owned(),
+            problem: self,
+        }
     }
 
     /// Returns the end of the message about a path: what to do, and which user can do it.
@@ -104,7 +111,8 @@ impl Problem {
             Self::Corrupt(message)
         } else if has("database is locked") {
             Self::Locked
-        } else if has("attempt to write a readonly database") || has("unable to open database file") {
+        } else if has("attempt to write a readonly database") || has("unable to open database file")
+        {
             Self::NotWritable(message)
         } else if has("database or disk is full") {
             Self::Full
@@ -130,7 +138,9 @@ impl From<Error> for Problem {
 impl From<io::Error> for Problem {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => Self::NotWritable(error.to_string()),
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+                Self::NotWritable(error.to_string())
+            }
             ErrorKind::StorageFull => Self::Full,
             _ => Self::Unavailable(error.to_string()),
         }
@@ -143,7 +153,9 @@ impl SqliteFileError {
         let cause = self.to_string().into();
         match self.problem {
             Problem::Commit(_) => StoreFailure::OutcomeUnknown(cause),
-            Problem::InvalidRow(_) | Problem::Corrupt(_) | Problem::NotADatabase => StoreFailure::Corrupt(cause),
+            Problem::InvalidRow(_) | Problem::Corrupt(_) | Problem::NotADatabase => {
+                StoreFailure::Corrupt(cause)
+            }
             _ => StoreFailure::Unavailable(cause),
         }
     }
@@ -166,17 +178,29 @@ mod tests {
 
     #[test]
     fn the_message_of_sqlite_decides_what_a_failure_means() {
-        let failure = |message: &str| Problem::of_message(&message).at(Path::new("pets.db")).failure();
+        let failure = |message: &str| {
+            Problem::of_message(&message)
+                .at(Path::new("pets.db"))
+                .failure()
+        };
         let damaged = failure("database disk image is malformed");
         assert!(matches!(damaged, StoreFailure::Corrupt(_)), "{damaged:?}");
         for (message, text) in [
-            ("unable to open database file", "pets.db: this user cannot read and write"),
-            ("attempt to write a readonly database", "pets.db: this user cannot read and write"),
+            (
+                "unable to open database file",
+                "pets.db: this user cannot read and write",
+            ),
+            (
+                "attempt to write a readonly database",
+                "pets.db: this user cannot read and write",
+            ),
             ("database or disk is full", "pets.db: the disk is full"),
             ("database is locked", "pets.db: another process has locked"),
             ("disk I/O error", "pets.db: disk I/O error: check the path"),
         ] {
-            let StoreFailure::Unavailable(cause) = failure(message) else { panic!("{message}") };
+            let StoreFailure::Unavailable(cause) = failure(message) else {
+                panic!("{message}")
+            };
             assert!(cause.to_string().starts_with(text), "{cause}");
         }
     }

@@ -81,9 +81,15 @@ impl SqliteFile {
             usage => usage,
         };
         let is_missing = || matches!(check_exists(path), Err(Problem::Missing));
-        let created = if usage == FileUse::Create && is_missing() { create(path) } else { Ok(()) };
+        let created = if usage == FileUse::Create && is_missing() {
+            create(path)
+        } else {
+            Ok(())
+        };
         let opened = created.and_then(|()| open_in_time(path, usage, timeout));
-        opened.map(|(file, _)| file).map_err(|problem| problem.at(path))
+        opened
+            .map(|(file, _)| file)
+            .map_err(|problem| problem.at(path))
     }
 
     /// Brings the schema of an existing file up to date. Returns the migrations that were run.
@@ -92,7 +98,9 @@ impl SqliteFile {
     /// See [`SqliteFileError`].
     pub fn migrate(path: &Path, timeout: Duration) -> Result<Vec<String>, SqliteFileError> {
         let opened = open_in_time(path, FileUse::Create, timeout);
-        opened.map(|(_, migrations)| migrations).map_err(|problem| problem.at(path))
+        opened
+            .map(|(_, migrations)| migrations)
+            .map_err(|problem| problem.at(path))
     }
 
     /// Returns the migrations that are pending. Changes nothing.
@@ -101,7 +109,9 @@ impl SqliteFile {
     /// See [`SqliteFileError`].
     pub fn pending(path: &Path) -> Result<Vec<String>, SqliteFileError> {
         let checked = connect_checked(path, FileUse::Read, Duration::ZERO);
-        checked.map(|(_, compared)| compared.pending).map_err(|problem| problem.at(path))
+        checked
+            .map(|(_, compared)| compared.pending)
+            .map_err(|problem| problem.at(path))
     }
 
     /// Registers the metrics of the file, with the prefix `sqlite`.
@@ -119,7 +129,13 @@ impl SqliteFile {
 
     /// Fails while the file is moved, removed or replaced, or its log is: what this process wrote would be lost.
     pub(crate) fn check_in_place(&self) -> Result<(), Problem> {
-        let OpenFile { path, usage, identity, in_place, .. } = &*self.0;
+        let OpenFile {
+            path,
+            usage,
+            identity,
+            in_place,
+            ..
+        } = &*self.0;
         let is_in_place = Identity::of(path, *usage).is_ok_and(|current| current == *identity);
         let was_in_place = in_place.inner().swap(is_in_place.into(), Ordering::Relaxed) > 0;
         match (was_in_place, is_in_place) {
@@ -127,7 +143,11 @@ impl SqliteFile {
             (false, true) => tracing::info!(file = %path.display(), "the file is back"),
             _ => {}
         }
-        if is_in_place { Ok(()) } else { Err(Problem::Replaced) }
+        if is_in_place {
+            Ok(())
+        } else {
+            Err(Problem::Replaced)
+        }
     }
 
     /// Whether connections may write.
@@ -152,7 +172,11 @@ impl SqliteFile {
 }
 
 /// Opens an existing file. Returns the migrations that were run as well.
-fn open_in_time(path: &Path, usage: FileUse, timeout: Duration) -> Result<(SqliteFile, Vec<String>), Problem> {
+fn open_in_time(
+    path: &Path,
+    usage: FileUse,
+    timeout: Duration,
+) -> Result<(SqliteFile, Vec<String>), Problem> {
     let start = Instant::now();
     loop {
         match open(path, usage, timeout) {
@@ -163,32 +187,59 @@ fn open_in_time(path: &Path, usage: FileUse, timeout: Duration) -> Result<(Sqlit
     }
 }
 
-fn open(path: &Path, usage: FileUse, timeout: Duration) -> Result<(SqliteFile, Vec<String>), Problem> {
+fn open(
+    path: &Path,
+    usage: FileUse,
+    timeout: Duration,
+) -> Result<(SqliteFile, Vec<String>), Problem> {
     let before = Identity::of(path, usage).ok();
     // A connection that may write would write the log into a file that is refused, and remove the log.
     let (checked, compared) = match connect_checked(path, FileUse::Read, timeout) {
         // A crash may have left a rollback journal, which only a connection that may write can apply.
-        Err(Problem::NotWritable(_)) if usage != FileUse::Read => connect_checked(path, usage, timeout)?,
+        Err(Problem::NotWritable(_)) if usage != FileUse::Read => {
+            connect_checked(path, usage, timeout)?
+        }
         checked => checked?,
     };
-    let SchemaComparison { pending, newer, is_new, .. } = compared;
+    let SchemaComparison {
+        pending,
+        newer,
+        is_new,
+        ..
+    } = compared;
     // Another process is creating it. One that is empty was left by a start that was killed.
-    let is_created = usage != FileUse::Read && is_new && path.metadata().is_ok_and(|file| file.len() > 0);
+    let is_created =
+        usage != FileUse::Read && is_new && path.metadata().is_ok_and(|file| file.len() > 0);
     if !pending.is_empty() && usage != FileUse::Create && !is_created {
         return Err(Problem::Pending(pending));
     }
     log_expansions(path, &newer);
-    let mut connection = if usage == FileUse::Read { checked } else { connect_to_write(path, timeout)? };
+    let mut connection = if usage == FileUse::Read {
+        checked
+    } else {
+        connect_to_write(path, timeout)?
+    };
     let identity = Identity::of(path, usage)?;
     // The log alone may differ.
     if before.is_none_or(|before| before.file != identity.file) {
         return Err(Problem::Replaced);
     }
-    let done = if pending.is_empty() { pending } else { schema::migrate(&mut connection)? };
+    let done = if pending.is_empty() {
+        pending
+    } else {
+        schema::migrate(&mut connection)?
+    };
     let in_place = Count::default();
     in_place.set(1);
     let (path, connection) = (path.to_owned(), Mutex::new(connection));
-    let file = OpenFile { path, usage, timeout, identity, in_place, _connection: connection };
+    let file = OpenFile {
+        path,
+        usage,
+        timeout,
+        identity,
+        in_place,
+        _connection: connection,
+    };
     Ok((SqliteFile(Arc::new(file)), done))
 }
 
@@ -201,6 +252,9 @@ fn log_expansions(path: &Path, newer: &[String]) {
 
 impl fmt::Debug for SqliteFile {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_tuple("SqliteFile").field(&self.path()).finish()
+        formatter
+            .debug_tuple("SqliteFile")
+            .field(&self.path())
+            .finish()
     }
 }

@@ -32,19 +32,34 @@ pub(crate) fn find(
 ) -> QueryResult<Option<(Vec<u8>, i64)>> {
     let record = QueryDsl::find(table, (key.api_key.as_str(), &key.digest[..]));
     let record = QueryDsl::filter(record, expires_at.gt(milliseconds(now)));
-    record.select((pet_digest, pet_id)).first(connection).optional()
+    record
+        .select((pet_digest, pet_id))
+        .first(connection)
+        .optional()
 }
 
 /// Adds a record, unless its key exists and has not expired.
-pub(crate) fn add(connection: &mut SqliteConnection, record: &IdempotencyRecord, now: SystemTime) -> QueryResult<()> {
-    let key = (api_key_id.eq(record.key.api_key.as_str()), key_digest.eq(&record.key.digest[..]));
+pub(crate) fn add(
+    connection: &mut SqliteConnection,
+    record: &IdempotencyRecord,
+    now: SystemTime,
+) -> QueryResult<()> {
+    let key = (
+        api_key_id.eq(record.key.api_key.as_str()),
+        key_digest.eq(&record.key.digest[..]),
+    );
     let content = (
         pet_digest.eq(&record.pet_digest.0[..]),
         pet_id.eq(record.pet_id.get()),
         expires_at.eq(milliseconds(record.expires_at)),
     );
-    let insertion = diesel::insert_into(table).values((key, content)).on_conflict((api_key_id, key_digest));
-    let insertion = FilterDsl::filter(insertion.do_update().set(content), expires_at.le(milliseconds(now)));
+    let insertion = diesel::insert_into(table)
+        .values((key, content))
+        .on_conflict((api_key_id, key_digest));
+    let insertion = FilterDsl::filter(
+        insertion.do_update().set(content),
+        expires_at.le(milliseconds(now)),
+    );
     insertion.execute(connection).map(drop)
 }
 
@@ -55,12 +70,18 @@ pub(crate) fn list(
     limit: i64,
     now: SystemTime,
 ) -> QueryResult<Vec<IdempotencyRecord>> {
-    let (api_key, digest) = after.map_or(("", &[][..]), |key| (key.api_key.as_str(), &key.digest[..]));
+    let (api_key, digest) =
+        after.map_or(("", &[][..]), |key| (key.api_key.as_str(), &key.digest[..]));
     // A comparison of both columns at once is one range of the primary key.
-    let greater = sql::<Bool>("(api_key_id, key_digest) > (").bind::<Text, _>(api_key).sql(", ");
+    let greater = sql::<Bool>("(api_key_id, key_digest) > (")
+        .bind::<Text, _>(api_key)
+        .sql(", ");
     let greater = greater.bind::<Binary, _>(digest).sql(")");
     let page = QueryDsl::filter(table, greater.and(expires_at.gt(milliseconds(now))));
-    let rows: Vec<Row> = page.order((api_key_id, key_digest)).limit(limit).load(connection)?;
+    let rows: Vec<Row> = page
+        .order((api_key_id, key_digest))
+        .limit(limit)
+        .load(connection)?;
     rows.into_iter().map(parse).collect()
 }
 
@@ -71,14 +92,23 @@ pub(crate) fn sweep(connection: &mut SqliteConnection) -> QueryResult<usize> {
         "DELETE FROM idempotency_keys WHERE (api_key_id, key_digest) IN (SELECT api_key_id, key_digest
          FROM idempotency_keys WHERE expires_at <= ? ORDER BY expires_at LIMIT {SWEEP_SIZE})"
     ));
-    expired.bind::<BigInt, _>(milliseconds(SystemTime::now())).execute(connection)
+    expired
+        .bind::<BigInt, _>(milliseconds(SystemTime::now()))
+        .execute(connection)
 }
 
 fn parse((api_key, key, pet, id, expires): Row) -> QueryResult<IdempotencyRecord> {
-    let corrupt = |column| corrupt(format!("table idempotency_keys, API key {api_key:?}, column {column}"));
+    let corrupt = |column| {
+        corrupt(format!(
+            "table idempotency_keys, API key {api_key:?}, column {column}"
+        ))
+    };
     let id_of_key = ApiKeyId::parse(&api_key).map_err(|_| corrupt("api_key_id"))?;
     Ok(IdempotencyRecord {
-        key: IdempotencyKey { api_key: id_of_key, digest: key.try_into().map_err(|_| corrupt("key_digest"))? },
+        key: IdempotencyKey {
+            api_key: id_of_key,
+            digest: key.try_into().map_err(|_| corrupt("key_digest"))?,
+        },
         pet_digest: PetDigest(pet.try_into().map_err(|_| corrupt("pet_digest"))?),
         pet_id: PetId::parse(id).map_err(|_| corrupt("pet_id"))?,
         expires_at: from_milliseconds(expires),

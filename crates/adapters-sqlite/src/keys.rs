@@ -17,7 +17,8 @@ mod uses;
 use std::time::{Duration, SystemTime};
 
 use animal_store_adapter_kit::{
-    ApiKeySnapshot, ApiKeyUseRecord, KeyChanges, KeyCheck, KeyRows, KeySource, SelectKeys, StoredKey,
+    ApiKeySnapshot, ApiKeyUseRecord, KeyChanges, KeyCheck, KeyRows, KeySource, SelectKeys,
+    StoredKey,
 };
 use animal_store_app::{
     ApiKey, ApiKeyChange, ApiKeyRefusal, AuditEntry, IssuedApiKey, NewToken,
@@ -61,7 +62,12 @@ impl SqliteApiKeyStore {
     /// # Panics
     /// Outside of a tokio runtime.
     pub fn start_uses(&self, registry: &mut Registry) -> (ApiKeyUseRecord, JoinHandle<()>) {
-        ApiKeyUseRecord::start(self.clone(), ApiKeyUseRecord::MAX_KEYS, ApiKeyUseRecord::INTERVAL, registry)
+        ApiKeyUseRecord::start(
+            self.clone(),
+            ApiKeyUseRecord::MAX_KEYS,
+            ApiKeyUseRecord::INTERVAL,
+            registry,
+        )
     }
 
     /// Adds a key with its first token if no API key was ever changed in the file. Returns whether it was added. Of
@@ -69,13 +75,22 @@ impl SqliteApiKeyStore {
     ///
     /// # Errors
     /// See [`ApiKeyChangeError`].
-    pub async fn add_first(&self, key: ApiKey, token: NewToken, by: &str) -> Result<bool, ApiKeyChangeError> {
+    pub async fn add_first(
+        &self,
+        key: ApiKey,
+        token: NewToken,
+        by: &str,
+    ) -> Result<bool, ApiKeyChangeError> {
         let (change, by) = (ApiKeyChange::Add(key, token), by.to_owned());
         let add = move |connection: &mut SqliteConnection| match rows::version(connection)? {
             0 => apply(connection, &change, &by).map(|changed| changed.map(|_| true)),
             _ => Ok(Ok(false)),
         };
-        Ok(self.session().change(add).await.map_err(StoreFailure::from)??)
+        Ok(self
+            .session()
+            .change(add)
+            .await
+            .map_err(StoreFailure::from)??)
     }
 
     fn session(&self) -> Session {
@@ -85,22 +100,36 @@ impl SqliteApiKeyStore {
 
 #[async_trait]
 impl ApiKeyStore for SqliteApiKeyStore {
-    async fn change(&self, change: ApiKeyChange, by: &str) -> Result<ChangedApiKey, ApiKeyChangeError> {
+    async fn change(
+        &self,
+        change: ApiKeyChange,
+        by: &str,
+    ) -> Result<ChangedApiKey, ApiKeyChangeError> {
         let by = by.to_owned();
-        let changed = self.session().change(move |connection| apply(connection, &change, &by)).await;
+        let changed = self
+            .session()
+            .change(move |connection| apply(connection, &change, &by))
+            .await;
         Ok(changed.map_err(StoreFailure::from)??)
     }
 
     async fn list(&self) -> Result<Vec<IssuedApiKey>, StoreFailure> {
         let list = |connection: &mut SqliteConnection| {
-            let keys = rows::read(connection, SelectKeys::ChangedSince(i64::MIN), SystemTime::now())?;
+            let keys = rows::read(
+                connection,
+                SelectKeys::ChangedSince(i64::MIN),
+                SystemTime::now(),
+            )?;
             KeyRows::existing(&keys).map_err(corrupt)
         };
         Ok(self.session().read(list).await?)
     }
 
     async fn list_uses(&self) -> Result<RecordedUses, StoreFailure> {
-        Ok(self.session().read(|connection| uses::read(connection, SystemTime::now())).await?)
+        Ok(self
+            .session()
+            .read(|connection| uses::read(connection, SystemTime::now()))
+            .await?)
     }
 
     async fn list_changes(&self) -> Result<Vec<AuditEntry>, StoreFailure> {
@@ -108,7 +137,9 @@ impl ApiKeyStore for SqliteApiKeyStore {
     }
 
     async fn add_changes(&self, entries: Vec<AuditEntry>) -> Result<(), StoreFailure> {
-        let add = move |connection: &mut SqliteConnection| changes::add(connection, entries, SystemTime::now());
+        let add = move |connection: &mut SqliteConnection| {
+            changes::add(connection, entries, SystemTime::now())
+        };
         Ok(self.session().change(add).await?)
     }
 
@@ -135,15 +166,22 @@ fn apply(
         Err(refusal) => return Ok(Err(refusal)),
     };
     let version = rows::version(connection)? + 1;
-    diesel::update(api_key_state::table).set(api_key_state::version.eq(version)).execute(connection)?;
+    diesel::update(api_key_state::table)
+        .set(api_key_state::version.eq(version))
+        .execute(connection)?;
     // A token of the change may have been that of another key.
     diesel::delete(api_key_tokens::table.filter(api_key_tokens::expires_at.le(milliseconds(now))))
         .execute(connection)?;
     rows::write(connection, id, after.as_ref(), version)?;
     if before.is_none() || after.is_none() {
-        diesel::delete(api_key_uses::table.filter(api_key_uses::api_key_id.eq(id.as_str()))).execute(connection)?;
+        diesel::delete(api_key_uses::table.filter(api_key_uses::api_key_id.eq(id.as_str())))
+            .execute(connection)?;
     }
-    let changed = ChangedApiKey { before, after, at: now };
+    let changed = ChangedApiKey {
+        before,
+        after,
+        at: now,
+    };
     changes::add(connection, AuditEntry::of(change, &changed, by), now)?;
     Ok(Ok(changed))
 }
@@ -158,22 +196,38 @@ impl KeySource for Session {
     }
 
     async fn check(&mut self, known: Option<i64>) -> Result<KeyCheck, String> {
-        let changes = self.read(move |connection| read_changes(connection, known)).await;
+        let changes = self
+            .read(move |connection| read_changes(connection, known))
+            .await;
         let changes = changes.map_err(|error| error.to_string())?;
-        Ok(KeyCheck { now: SystemTime::now(), changes })
+        Ok(KeyCheck {
+            now: SystemTime::now(),
+            changes,
+        })
     }
 }
 
-fn read_changes(connection: &mut SqliteConnection, known: Option<i64>) -> QueryResult<Option<KeyChanges>> {
+fn read_changes(
+    connection: &mut SqliteConnection,
+    known: Option<i64>,
+) -> QueryResult<Option<KeyChanges>> {
     let version = rows::version(connection)?;
     if known == Some(version) {
         return Ok(None);
     }
     // A backup may have been restored into the file.
     let known = known.filter(|known| *known < version);
-    let keys = rows::read(connection, SelectKeys::ChangedSince(known.unwrap_or(i64::MIN)), SystemTime::now())?;
+    let keys = rows::read(
+        connection,
+        SelectKeys::ChangedSince(known.unwrap_or(i64::MIN)),
+        SystemTime::now(),
+    )?;
     let keys = keys.into_iter().map(StoredKey::from).collect();
-    Ok(Some(KeyChanges { version, keys, is_complete: known.is_none() }))
+    Ok(Some(KeyChanges {
+        version,
+        keys,
+        is_complete: known.is_none(),
+    }))
 }
 
 #[cfg(test)]
@@ -194,11 +248,22 @@ mod tests {
             store.change(add(id, id, None), "test").await.unwrap();
         }
         // A backup, which was restored into the file, may be older.
-        for (known, expected) in
-            [(None, Some((2, true))), (Some(1), Some((1, false))), (Some(2), None), (Some(3), Some((2, true)))]
-        {
-            let changes = store.session().read(move |connection| read_changes(connection, known)).await.unwrap();
-            assert_eq!(changes.map(|changes| (changes.keys.len(), changes.is_complete)), expected, "{known:?}");
+        for (known, expected) in [
+            (None, Some((2, true))),
+            (Some(1), Some((1, false))),
+            (Some(2), None),
+            (Some(3), Some((2, true))),
+        ] {
+            let changes = store
+                .session()
+                .read(move |connection| read_changes(connection, known))
+                .await
+                .unwrap();
+            assert_eq!(
+                changes.map(|changes| (changes.keys.len(), changes.is_complete)),
+                expected,
+                "{known:?}"
+            );
         }
     }
 }

@@ -32,7 +32,11 @@ const MAX_ROWS: usize = 500;
 /// A read of a worker.
 pub(crate) enum Read {
     Find(PetId),
-    List { status: Option<PetStatus>, after: Option<PetId>, limit: usize },
+    List {
+        status: Option<PetStatus>,
+        after: Option<PetId>,
+        limit: usize,
+    },
 }
 
 type Rows = Result<Vec<Pet>, StoreFailure>;
@@ -50,7 +54,11 @@ impl Request for Read {
 
 /// Starts the dispatchers of a worker, on the current runtime. They end after the sender is dropped.
 pub(crate) fn start(shared: &Arc<Shared>) -> Sender<Read> {
-    let (sender, takers) = queue(shared.settings.max_waiting_reads, None, shared.read_metrics.clone());
+    let (sender, takers) = queue(
+        shared.settings.max_waiting_reads,
+        None,
+        shared.read_metrics.clone(),
+    );
     for _ in 0..DISPATCHERS {
         tokio::spawn(dispatch(Arc::clone(shared), takers.taker()));
     }
@@ -69,8 +77,12 @@ async fn dispatch(shared: Arc<Shared>, taker: Taker<Read>) {
             pending.sent(size, metrics);
         }
         // A panic drops the batch, which fails its reads.
-        let Ok(executed) = session.run(|session| Ok(execute_all(session, batch))).await else { continue };
-        metrics.batch_duration.observe(start.elapsed().as_secs_f64());
+        let Ok(executed) = session.run(|session| Ok(execute_all(session, batch))).await else {
+            continue;
+        };
+        metrics
+            .batch_duration
+            .observe(start.elapsed().as_secs_f64());
         for (pending, rows) in executed {
             pending.respond(metrics, |_| rows);
         }
@@ -91,7 +103,11 @@ fn execute_all(session: &Session, batch: Vec<Pending<Read>>) -> Vec<(Pending<Rea
         let rows = session.execute(|connection| Ok(pending.request.execute(connection)?));
         (pending, rows.map_err(StoreFailure::from))
     };
-    let executed = batch.into_iter().filter(Pending::is_awaited).map(execute).collect();
+    let executed = batch
+        .into_iter()
+        .filter(Pending::is_awaited)
+        .map(execute)
+        .collect();
     control("COMMIT");
     executed
 }
@@ -101,16 +117,32 @@ impl Read {
     fn execute(&self, connection: &mut SqliteConnection) -> QueryResult<Vec<Pet>> {
         let (status, after, limit) = match *self {
             Self::Find(id) => {
-                let row = pets::table.find(id.get()).select(PetRow::as_select()).get_result(connection).optional()?;
+                let row = pets::table
+                    .find(id.get())
+                    .select(PetRow::as_select())
+                    .get_result(connection)
+                    .optional()?;
                 return row.into_iter().map(Pet::try_from).collect();
             }
-            Self::List { status, after, limit } => (status, after.map_or(0, PetId::get), limit),
+            Self::List {
+                status,
+                after,
+                limit,
+            } => (status, after.map_or(0, PetId::get), limit),
         };
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let page = pets::table.filter(pets::id.gt(after)).order(pets::id).limit(limit).select(PetRow::as_select());
+        let page = pets::table
+            .filter(pets::id.gt(after))
+            .order(pets::id)
+            .limit(limit)
+            .select(PetRow::as_select());
         let pet = |row: QueryResult<PetRow>| Pet::try_from(row?);
         match status.map(PetStatus::number) {
-            Some(status) => page.filter(pets::status.eq(status)).load_iter(connection)?.map(pet).collect(),
+            Some(status) => page
+                .filter(pets::status.eq(status))
+                .load_iter(connection)?
+                .map(pet)
+                .collect(),
             None => page.load_iter(connection)?.map(pet).collect(),
         }
     }
@@ -123,6 +155,14 @@ mod tests {
     #[test]
     fn a_read_counts_the_rows_that_it_may_return() {
         assert_eq!(Read::Find(PetId::parse(7).unwrap()).rows(), 1);
-        assert_eq!(Read::List { status: None, after: None, limit: 7 }.rows(), 7);
+        assert_eq!(
+            Read::List {
+                status: None,
+                after: None,
+                limit: 7
+            }
+            .rows(),
+            7
+        );
     }
 }

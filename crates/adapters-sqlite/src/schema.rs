@@ -30,13 +30,19 @@ const MIGRATIONS: EmbeddedMigrations = embed_migrations!("migrations");
 
 /// Compares the migrations of this program with the recorded ones. Fails if this program does not work with the schema.
 pub(crate) fn compare(connection: &mut SqliteConnection) -> Result<SchemaComparison, Problem> {
-    const HAS_RECORDS: &str = "SELECT count(*) FROM sqlite_schema WHERE name = '__diesel_schema_migrations'";
+    const HAS_RECORDS: &str =
+        "SELECT count(*) FROM sqlite_schema WHERE name = '__diesel_schema_migrations'";
     let recorded: Vec<String> = match number(connection, HAS_RECORDS)? {
         0 => Vec::new(),
-        _ => sql::<Text>("SELECT version FROM __diesel_schema_migrations ORDER BY version").load(connection)?,
+        _ => sql::<Text>("SELECT version FROM __diesel_schema_migrations ORDER BY version")
+            .load(connection)?,
     };
-    let migrations = MigrationSource::<Sqlite>::migrations(&MIGRATIONS).expect("embedded migrations can be read");
-    let mut versions: Vec<_> = migrations.iter().map(|migration| migration.name().version().to_string()).collect();
+    let migrations = MigrationSource::<Sqlite>::migrations(&MIGRATIONS)
+        .expect("embedded migrations can be read");
+    let mut versions: Vec<_> = migrations
+        .iter()
+        .map(|migration| migration.name().version().to_string())
+        .collect();
     versions.sort_unstable();
     SchemaComparison::from_versions(versions, &recorded).map_err(Problem::Schema)
 }
@@ -52,12 +58,19 @@ pub(crate) fn migrate(connection: &mut SqliteConnection) -> Result<Vec<String>, 
 }
 
 /// SQLite ignores a change of `foreign_keys` within a transaction.
-fn run(connection: &mut SqliteConnection, source: impl MigrationSource<Sqlite>) -> migration::Result<Vec<String>> {
+fn run(
+    connection: &mut SqliteConnection,
+    source: impl MigrationSource<Sqlite>,
+) -> migration::Result<Vec<String>> {
     connection.batch_execute("PRAGMA foreign_keys = OFF")?;
     let done = connection.immediate_transaction(|connection| {
         connection.batch_execute(&format!("PRAGMA application_id = {APPLICATION_ID}"))?;
         // Another process may have run some of them meanwhile.
-        let done = connection.run_pending_migrations(source)?.iter().map(ToString::to_string).collect();
+        let done = connection
+            .run_pending_migrations(source)?
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         match number(connection, "SELECT count(*) FROM pragma_foreign_key_check")? {
             0 => Ok(done),
             rows => Err(format!("{rows} rows would refer to rows that do not exist").into()),
@@ -81,7 +94,9 @@ mod tests {
 
     fn database() -> SqliteConnection {
         let mut connection = SqliteConnection::establish(":memory:").unwrap();
-        connection.batch_execute("PRAGMA foreign_keys = ON").unwrap();
+        connection
+            .batch_execute("PRAGMA foreign_keys = ON")
+            .unwrap();
         run(&mut connection, MIGRATIONS).unwrap();
         connection.batch_execute(KEY).unwrap();
         connection
@@ -93,7 +108,10 @@ mod tests {
         let migration = folder.path().join("0003-contract_test");
         fs::create_dir(&migration).unwrap();
         fs::write(migration.join("up.sql"), up).unwrap();
-        run(connection, FileBasedMigrations::from_path(folder.path()).unwrap())
+        run(
+            connection,
+            FileBasedMigrations::from_path(folder.path()).unwrap(),
+        )
     }
 
     #[test]
@@ -103,7 +121,10 @@ mod tests {
             version INTEGER NOT NULL);
             INSERT INTO new SELECT * FROM api_keys; DROP TABLE api_keys; ALTER TABLE new RENAME TO api_keys;";
         assert_eq!(migrate(&mut connection, rebuild).unwrap(), ["0003contract"]);
-        assert_eq!(number(&mut connection, "SELECT count(*) FROM api_key_tokens").unwrap(), 1);
+        assert_eq!(
+            number(&mut connection, "SELECT count(*) FROM api_key_tokens").unwrap(),
+            1
+        );
         assert_eq!(number(&mut connection, "PRAGMA foreign_keys").unwrap(), 1);
     }
 
@@ -111,8 +132,14 @@ mod tests {
     fn a_migration_that_breaks_a_reference_changes_nothing() {
         let mut connection = database();
         let error = migrate(&mut connection, "DELETE FROM api_keys").unwrap_err();
-        assert!(error.to_string().starts_with("1 rows would refer"), "{error}");
-        assert_eq!(number(&mut connection, "SELECT count(*) FROM api_keys").unwrap(), 1);
+        assert!(
+            error.to_string().starts_with("1 rows would refer"),
+            "{error}"
+        );
+        assert_eq!(
+            number(&mut connection, "SELECT count(*) FROM api_keys").unwrap(),
+            1
+        );
         compare(&mut connection).unwrap();
     }
 }

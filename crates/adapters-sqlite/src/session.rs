@@ -14,7 +14,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use diesel::{QueryResult, SqliteConnection, connection::SimpleConnection, prelude::*, result::Error};
+use diesel::{
+    QueryResult, SqliteConnection, connection::SimpleConnection, prelude::*, result::Error,
+};
 use tokio::task::spawn_blocking;
 
 use crate::{SqliteFile, SqliteFileError, error::Problem};
@@ -29,7 +31,10 @@ pub(crate) struct Session {
 
 impl Session {
     pub(crate) fn new(file: &SqliteFile) -> Self {
-        Self { connection: Arc::default(), file: file.clone() }
+        Self {
+            connection: Arc::default(),
+            file: file.clone(),
+        }
     }
 
     /// Runs work on the connection, on the current thread.
@@ -37,7 +42,10 @@ impl Session {
         &self,
         work: impl FnOnce(&mut SqliteConnection) -> Result<T, Problem>,
     ) -> Result<T, SqliteFileError> {
-        let mut kept = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self
+            .connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let connection = kept.take().map_or_else(|| self.file.connect(), Ok);
         let executed = connection.and_then(|mut connection| {
             // A panic closes the connection.
@@ -55,7 +63,9 @@ impl Session {
     ) -> Result<T, SqliteFileError> {
         let session = self.clone();
         let done = spawn_blocking(move || work(&session)).await;
-        done.unwrap_or_else(|panic| Err(Problem::Unavailable(panic.to_string()).at(self.file.path())))
+        done.unwrap_or_else(|panic| {
+            Err(Problem::Unavailable(panic.to_string()).at(self.file.path()))
+        })
     }
 
     /// Runs work on the connection, on a thread for blocking work.
@@ -63,7 +73,8 @@ impl Session {
         &self,
         work: impl FnOnce(&SqliteFile, &mut SqliteConnection) -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, SqliteFileError> {
-        self.run(|session| session.execute(|connection| work(&session.file, connection))).await
+        self.run(|session| session.execute(|connection| work(&session.file, connection)))
+            .await
     }
 
     /// Reads one state of the file, if it is in place.
@@ -99,7 +110,10 @@ pub(crate) fn begin(connection: &mut SqliteConnection, timeout: Duration) -> Res
     let start = Instant::now();
     connection.batch_execute("PRAGMA busy_timeout = 1")?;
     loop {
-        match connection.batch_execute("BEGIN IMMEDIATE").map_err(Problem::from) {
+        match connection
+            .batch_execute("BEGIN IMMEDIATE")
+            .map_err(Problem::from)
+        {
             Err(Problem::Locked) if start.elapsed() < timeout => {}
             begun => return begun,
         }
@@ -130,9 +144,17 @@ mod tests {
 
     #[test]
     fn only_a_full_disk_refuses_a_commit_with_a_known_outcome() {
-        for (message, is_known) in [("database or disk is full", true), ("disk I/O error", false)] {
-            let error = Error::DatabaseError(DatabaseErrorKind::Unknown, Box::new(message.to_owned()));
-            assert_eq!(matches!(commit_problem(error), Problem::Full), is_known, "{message}");
+        for (message, is_known) in [
+            ("database or disk is full", true),
+            ("disk I/O error", false),
+        ] {
+            let error =
+                Error::DatabaseError(DatabaseErrorKind::Unknown, Box::new(message.to_owned()));
+            assert_eq!(
+                matches!(commit_problem(error), Problem::Full),
+                is_known,
+                "{message}"
+            );
         }
     }
 }

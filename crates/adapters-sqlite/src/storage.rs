@@ -88,12 +88,23 @@ impl SqliteStorage {
         }
         let [read_metrics, create_metrics] = QueueMetrics::register(registry, ["read", "create"]);
         let (creates, writer) = creates::start(file, &settings, create_metrics);
-        Ok((Self(Arc::new(Shared { file: file.clone(), settings, read_metrics, creates })), writer))
+        Ok((
+            Self(Arc::new(Shared {
+                file: file.clone(),
+                settings,
+                read_metrics,
+                creates,
+            })),
+            writer,
+        ))
     }
 
     /// Returns the repository of one worker.
     pub fn repository(&self) -> SqlitePetRepository {
-        SqlitePetRepository { shared: Arc::clone(&self.0), reads: OnceLock::new() }
+        SqlitePetRepository {
+            shared: Arc::clone(&self.0),
+            reads: OnceLock::new(),
+        }
     }
 
     /// Returns the probe of reads and creates. It does not keep the storage from ending.
@@ -104,8 +115,18 @@ impl SqliteStorage {
 
 #[async_trait]
 impl PetRepository for SqlitePetRepository {
-    async fn list(&self, status: Option<PetStatus>, after: Option<PetId>, limit: usize) -> StoreResult<Vec<Pet>> {
-        self.read(Read::List { status, after, limit }).await
+    async fn list(
+        &self,
+        status: Option<PetStatus>,
+        after: Option<PetId>,
+        limit: usize,
+    ) -> StoreResult<Vec<Pet>> {
+        self.read(Read::List {
+            status,
+            after,
+            limit,
+        })
+        .await
     }
 
     async fn find(&self, id: PetId) -> StoreResult<Option<Pet>> {
@@ -113,14 +134,22 @@ impl PetRepository for SqlitePetRepository {
     }
 
     async fn add(&self, request: AddPet) -> Result<AddedPet, AddPetError> {
-        let Shared { creates, settings, .. } = &*self.shared;
-        creates.send(Create(request), settings.timeout).await?.ok_or(AddPetError::IdempotencyMismatch)
+        let Shared {
+            creates, settings, ..
+        } = &*self.shared;
+        creates
+            .send(Create(request), settings.timeout)
+            .await?
+            .ok_or(AddPetError::IdempotencyMismatch)
     }
 }
 
 impl SqlitePetRepository {
     async fn read(&self, read: Read) -> StoreResult<Vec<Pet>> {
-        self.reads.get_or_init(|| reads::start(&self.shared)).send(read, self.shared.settings.timeout).await
+        self.reads
+            .get_or_init(|| reads::start(&self.shared))
+            .send(read, self.shared.settings.timeout)
+            .await
     }
 }
 
@@ -130,7 +159,10 @@ impl Readiness for Shared {
     async fn check(&self) -> Result<(), Cause> {
         let (session, wait) = (Session::new(&self.file), self.settings.timeout);
         let check = session.run_on_connection(move |file, connection| {
-            number(connection, "SELECT count(*) FROM (SELECT * FROM pets LIMIT 1)")?;
+            number(
+                connection,
+                "SELECT count(*) FROM (SELECT * FROM pets LIMIT 1)",
+            )?;
             begin(connection, wait)?;
             connection.batch_execute("ROLLBACK")?;
             file.check_in_place()

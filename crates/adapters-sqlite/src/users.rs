@@ -15,7 +15,11 @@ pub fn command_of_owner(path: &Path, command: &str) -> String {
 }
 
 fn as_owner(command: &str, user: &str, owner: &str) -> String {
-    if ["root", owner].contains(&user) { command.to_owned() } else { format!("as {owner}: {command}") }
+    if ["root", owner].contains(&user) {
+        command.to_owned()
+    } else {
+        format!("as {owner}: {command}")
+    }
 }
 
 /// Returns what lets this user, or another one, write a file and its folder.
@@ -25,7 +29,9 @@ pub(crate) fn way_to_write(path: &Path) -> String {
 
 fn way_of(user: &str, owner: &str) -> String {
     match owner {
-        _ if owner == user => format!("they belong to {user}, who runs this process: check their modes and the disk"),
+        _ if owner == user => {
+            format!("they belong to {user}, who runs this process: check their modes and the disk")
+        }
         // The service should not run as root.
         "root" => format!(
             "they belong to root, and {user} runs this process: as root, make {user} the owner of the file and let it \
@@ -43,7 +49,10 @@ fn owner_of(path: &Path) -> String {
 
 /// Returns the name of a user, or its number if it has none.
 fn name(user: Uid) -> String {
-    User::from_uid(user).ok().flatten().map_or_else(|| user.to_string(), |user| user.name)
+    User::from_uid(user)
+        .ok()
+        .flatten()
+        .map_or_else(|| user.to_string(), |user| user.name)
 }
 
 #[cfg(test)]
@@ -55,21 +64,29 @@ mod tests {
         for path in ["/etc/passwd", "/etc/missing/animal-store.db"] {
             assert_eq!(owner_of(Path::new(path)), "root", "{path}");
         }
-        assert_eq!(owner_of(tempfile::NamedTempFile::new().unwrap().path()), this_user());
+        assert_eq!(
+            owner_of(tempfile::NamedTempFile::new().unwrap().path()),
+            this_user()
+        );
     }
 
     #[test]
     fn a_command_that_this_user_may_not_run_names_the_one_who_may() {
-        for (user, owner, command) in
-            [("store", "store", "chmod"), ("root", "store", "chmod"), ("store", "root", "as root: chmod")]
-        {
+        for (user, owner, command) in [
+            ("store", "store", "chmod"),
+            ("root", "store", "chmod"),
+            ("store", "root", "as root: chmod"),
+        ] {
             assert_eq!(as_owner("chmod", user, owner), command);
         }
     }
 
     #[test]
     fn a_user_who_may_not_write_is_told_who_may_and_never_to_become_root() {
-        assert!(way_of("store", "shop").ends_with("belong to shop, and store runs this process: run it as shop"));
+        assert!(
+            way_of("store", "shop")
+                .ends_with("belong to shop, and store runs this process: run it as shop")
+        );
         assert!(way_of("store", "root").contains("as root, make store the owner of the file"));
         assert!(way_of("store", "store").ends_with("check their modes and the disk"));
     }

@@ -34,7 +34,10 @@ impl ApiKey {
         Ok(Self {
             id: ApiKeyId::parse(id).map_err(|_| "the id is malformed")?,
             label: ApiKeyLabel::parse(label).map_err(|_| "the label is malformed")?,
-            scopes: scopes.split(',').filter_map(|scope| scope.parse().ok()).collect(),
+            scopes: scopes
+                .split(',')
+                .filter_map(|scope| scope.parse().ok())
+                .collect(),
         })
     }
 }
@@ -91,9 +94,22 @@ mod tests {
     #[test]
     fn a_stored_key_is_one_that_can_be_printed() {
         let key = ApiKey::from_stored("shop", "web shop", "read,admin").unwrap();
-        assert_eq!((key.id.as_str(), key.label.as_str(), &*key.scopes.to_string()), ("shop", "web shop", "read"));
-        assert_eq!(ApiKey::from_stored("a\n", "web shop", ""), Err("the id is malformed"));
-        assert_eq!(ApiKey::from_stored("shop", "a\n", ""), Err("the label is malformed"));
+        assert_eq!(
+            (
+                key.id.as_str(),
+                key.label.as_str(),
+                &*key.scopes.to_string()
+            ),
+            ("shop", "web shop", "read")
+        );
+        assert_eq!(
+            ApiKey::from_stored("a\n", "web shop", ""),
+            Err("the id is malformed")
+        );
+        assert_eq!(
+            ApiKey::from_stored("shop", "a\n", ""),
+            Err("the label is malformed")
+        );
     }
 
     #[test]

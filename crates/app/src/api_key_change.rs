@@ -117,28 +117,45 @@ impl ApiKeyChange {
         }
         let after = match (self, before) {
             (Self::Add(_, token) | Self::Rotate(_, token, _), Some(before))
-                if before.tokens.iter().any(|known| known.digest == token.digest) =>
+                if before
+                    .tokens
+                    .iter()
+                    .any(|known| known.digest == token.digest) =>
             {
                 return Err(ApiKeyRefusal::TokenTaken(before.key.clone()));
             }
-            (Self::Add(key, token), None) => {
-                IssuedApiKey { key: key.clone(), tokens: vec![token.issue(later(now, Duration::ZERO), None, now)] }
-            }
+            (Self::Add(key, token), None) => IssuedApiKey {
+                key: key.clone(),
+                tokens: vec![token.issue(later(now, Duration::ZERO), None, now)],
+            },
             (Self::Add(key, _), Some(_)) => return Err(ApiKeyRefusal::IdTaken(key.id.clone())),
             (Self::Rotate(_, token, grace), Some(before)) => rotate(before, token, *grace, now),
             (Self::Revoke(_), Some(_)) => return Ok(None),
-            (Self::Rotate(id, ..) | Self::Revoke(id), None) => return Err(ApiKeyRefusal::UnknownId(id.clone())),
+            (Self::Rotate(id, ..) | Self::Revoke(id), None) => {
+                return Err(ApiKeyRefusal::UnknownId(id.clone()));
+            }
             (Self::Import(given), before) => import(before, given, now)?,
         };
         Ok(Some(after.valid_at(now)).filter(|after| !after.tokens.is_empty()))
     }
 }
 
-fn rotate(before: &IssuedApiKey, token: &NewToken, grace: Duration, now: SystemTime) -> IssuedApiKey {
+fn rotate(
+    before: &IssuedApiKey,
+    token: &NewToken,
+    grace: Duration,
+    now: SystemTime,
+) -> IssuedApiKey {
     let newest = before.tokens.last();
     // The order of tokens must not depend on the clock.
-    let created = newest.map_or(now, |newest| now.max(newest.created + Duration::from_millis(1)));
-    let new = token.issue(later(created, Duration::ZERO), newest.and_then(|newest| newest.expires), now);
+    let created = newest.map_or(now, |newest| {
+        now.max(newest.created + Duration::from_millis(1))
+    });
+    let new = token.issue(
+        later(created, Duration::ZERO),
+        newest.and_then(|newest| newest.expires),
+        now,
+    );
     let end = later(now, grace);
     let mut after = before.clone();
     for old in &mut after.tokens {
@@ -148,11 +165,20 @@ fn rotate(before: &IssuedApiKey, token: &NewToken, grace: Duration, now: SystemT
     after
 }
 
-fn import(before: Option<&IssuedApiKey>, given: &IssuedApiKey, now: SystemTime) -> Result<IssuedApiKey, ApiKeyRefusal> {
+fn import(
+    before: Option<&IssuedApiKey>,
+    given: &IssuedApiKey,
+    now: SystemTime,
+) -> Result<IssuedApiKey, ApiKeyRefusal> {
     let given = given.clone().valid_at(now);
-    let Some(before) = before else { return Ok(given) };
+    let Some(before) = before else {
+        return Ok(given);
+    };
     let is_given = |stored: &IssuedToken| {
-        given.tokens.iter().any(|token| token.digest == stored.digest && token.expires == stored.expires)
+        given
+            .tokens
+            .iter()
+            .any(|token| token.digest == stored.digest && token.expires == stored.expires)
     };
     if before.key != given.key {
         Err(ApiKeyRefusal::IdTaken(given.key.id))
@@ -170,11 +196,19 @@ impl IssuedApiKey {
     /// Never: the label is valid.
     pub fn unreadable(id: ApiKeyId) -> Self {
         let label = ApiKeyLabel::parse("unreadable").expect("a valid label");
-        Self { key: ApiKey { id, label, scopes: Scopes::default() }, tokens: Vec::new() }
+        Self {
+            key: ApiKey {
+                id,
+                label,
+                scopes: Scopes::default(),
+            },
+            tokens: Vec::new(),
+        }
     }
 
     fn valid_at(mut self, now: SystemTime) -> Self {
-        self.tokens.retain(|token| token.expires.is_none_or(|expires| expires > now));
+        self.tokens
+            .retain(|token| token.expires.is_none_or(|expires| expires > now));
         self
     }
 }
@@ -193,20 +227,40 @@ impl IssuedToken {
         if last_four.chars().count() > 4 || last_four.contains(char::is_control) {
             return Err("the last four characters of a token are malformed");
         }
-        Ok(Self { digest, last_four, created: from_milliseconds(created), expires: expires.map(from_milliseconds) })
+        Ok(Self {
+            digest,
+            last_four,
+            created: from_milliseconds(created),
+            expires: expires.map(from_milliseconds),
+        })
     }
 }
 
 impl NewToken {
     /// Creates the stored form of a token.
     pub fn new(token: &ApiToken, lifetime: Option<Duration>) -> Self {
-        Self { digest: token.digest(), last_four: token.last_four(), lifetime }
+        Self {
+            digest: token.digest(),
+            last_four: token.last_four(),
+            lifetime,
+        }
     }
 
     /// A token without a lifetime expires at `expires`. A lifetime is rounded up to a millisecond.
-    fn issue(&self, created: SystemTime, expires: Option<SystemTime>, now: SystemTime) -> IssuedToken {
-        let end = |lifetime: Duration| later(now, lifetime.saturating_add(Duration::from_nanos(999_999)));
+    fn issue(
+        &self,
+        created: SystemTime,
+        expires: Option<SystemTime>,
+        now: SystemTime,
+    ) -> IssuedToken {
+        let end =
+            |lifetime: Duration| later(now, lifetime.saturating_add(Duration::from_nanos(999_999)));
         let expires = self.lifetime.map(end).or(expires);
-        IssuedToken { digest: self.digest, last_four: self.last_four.clone(), created, expires }
+        IssuedToken {
+            digest: self.digest,
+            last_four: self.last_four.clone(),
+            created,
+            expires,
+        }
     }
 }

@@ -42,7 +42,9 @@ impl AuditEntry {
             by: by.to_owned(),
             change: name.to_owned(),
             key: after.as_ref().or(before.as_ref())?.key.clone(),
-            expires: after.as_ref().and_then(|after| after.tokens.last()?.expires),
+            expires: after
+                .as_ref()
+                .and_then(|after| after.tokens.last()?.expires),
             old_token_ends: (name == "rotate").then(|| stored(changed.old_tokens_end())),
         })
     }
@@ -51,7 +53,9 @@ impl AuditEntry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ApiKeyDigest, ApiToken, IssuedApiKey, IssuedToken, NewToken, test_support::api_key};
+    use crate::{
+        ApiKeyDigest, ApiToken, IssuedApiKey, IssuedToken, NewToken, test_support::api_key,
+    };
 
     #[test]
     fn each_change_but_an_import_has_an_entry_with_stored_times() {
@@ -65,21 +69,40 @@ mod tests {
             expires,
         };
         let (end, grace_end) = (from_milliseconds(9_000), from_milliseconds(7_000));
-        let key = |tokens| Some(IssuedApiKey { key: api_key("key"), tokens });
+        let key = |tokens| {
+            Some(IssuedApiKey {
+                key: api_key("key"),
+                tokens,
+            })
+        };
         let added = key(vec![issued(1, Some(end))]);
         let rotated = key(vec![issued(1, Some(grace_end)), issued(2, None)]);
         for (change, before, after, expected) in [
-            (ApiKeyChange::Add(api_key("key"), token.clone()), None, added.clone(), ("create", Some(end), None)),
+            (
+                ApiKeyChange::Add(api_key("key"), token.clone()),
+                None,
+                added.clone(),
+                ("create", Some(end), None),
+            ),
             (
                 ApiKeyChange::Rotate(id.clone(), token, Duration::ZERO),
                 added.clone(),
                 rotated.clone(),
                 ("rotate", None, Some(grace_end)),
             ),
-            (ApiKeyChange::Revoke(id), rotated.clone(), None, ("revoke", None, None)),
+            (
+                ApiKeyChange::Revoke(id),
+                rotated.clone(),
+                None,
+                ("revoke", None, None),
+            ),
         ] {
             let (name, expires, old_token_ends) = expected;
-            let changed = ChangedApiKey { before, after, at: now };
+            let changed = ChangedApiKey {
+                before,
+                after,
+                at: now,
+            };
             let expected = AuditEntry {
                 at: from_milliseconds(5_000),
                 by: "user@host".to_owned(),
@@ -88,9 +111,23 @@ mod tests {
                 expires,
                 old_token_ends,
             };
-            assert_eq!(AuditEntry::of(&change, &changed, "user@host"), Some(expected));
+            assert_eq!(
+                AuditEntry::of(&change, &changed, "user@host"),
+                Some(expected)
+            );
         }
         let import = ApiKeyChange::Import(rotated.clone().unwrap());
-        assert_eq!(AuditEntry::of(&import, &ChangedApiKey { before: None, after: rotated, at: now }, ""), None);
+        assert_eq!(
+            AuditEntry::of(
+                &import,
+                &ChangedApiKey {
+                    before: None,
+                    after: rotated,
+                    at: now
+                },
+                ""
+            ),
+            None
+        );
     }
 }

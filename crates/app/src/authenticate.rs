@@ -37,7 +37,11 @@ impl Authenticate {
     /// [`AuthenticateError::UnknownKey`] if no valid key has the token, [`AuthenticateError::Directory`] if the lookup
     /// failed.
     pub async fn execute(&self, token: &ApiToken) -> Result<Arc<ApiKey>, AuthenticateError> {
-        let key = self.directory.find(token.digest()).await?.ok_or(AuthenticateError::UnknownKey)?;
+        let key = self
+            .directory
+            .find(token.digest())
+            .await?
+            .ok_or(AuthenticateError::UnknownKey)?;
         self.uses.note(&key.id, ApiKeyUse::Request);
         Ok(key)
     }
@@ -54,23 +58,43 @@ mod tests {
     };
 
     /// Only a key that is found has a use.
-    async fn authenticate(found: Result<Option<Arc<ApiKey>>, StoreFailure>) -> Result<Arc<ApiKey>, AuthenticateError> {
+    async fn authenticate(
+        found: Result<Option<Arc<ApiKey>>, StoreFailure>,
+    ) -> Result<Arc<ApiKey>, AuthenticateError> {
         let token = ApiToken::parse("token".into()).unwrap();
         let mut uses = MockApiKeyUses::new();
         if let Ok(Some(key)) = &found {
-            uses.expect_note().once().with(eq(key.id.clone()), eq(ApiKeyUse::Request)).return_const(());
+            uses.expect_note()
+                .once()
+                .with(eq(key.id.clone()), eq(ApiKeyUse::Request))
+                .return_const(());
         }
         let mut directory = MockApiKeyDirectory::new();
-        directory.expect_find().with(eq(token.digest())).once().return_once(|_| found);
-        Authenticate::new(Arc::new(directory), Arc::new(uses)).execute(&token).await
+        directory
+            .expect_find()
+            .with(eq(token.digest()))
+            .once()
+            .return_once(|_| found);
+        Authenticate::new(Arc::new(directory), Arc::new(uses))
+            .execute(&token)
+            .await
     }
 
     #[tokio::test]
     async fn a_token_is_found_by_its_digest_and_its_key_is_used() {
         let key = Arc::new(api_key("key"));
         assert_eq!(authenticate(Ok(Some(key.clone()))).await.unwrap(), key);
-        assert!(matches!(authenticate(Ok(None)).await, Err(AuthenticateError::UnknownKey)));
+        assert!(matches!(
+            authenticate(Ok(None)).await,
+            Err(AuthenticateError::UnknownKey)
+        ));
         let failed = authenticate(Err(StoreFailure::Timeout)).await;
-        assert!(matches!(failed, Err(AuthenticateError::Directory(StoreFailure::Timeout))), "not a refusal");
+        assert!(
+            matches!(
+                failed,
+                Err(AuthenticateError::Directory(StoreFailure::Timeout))
+            ),
+            "not a refusal"
+        );
     }
 }

@@ -23,7 +23,11 @@ pub struct WriteAccess(Arc<ApiKey>);
 pub struct InsufficientScope(pub Scope);
 
 fn require(key: &ApiKey, scope: Scope) -> Result<(), InsufficientScope> {
-    if key.scopes.contains(scope) { Ok(()) } else { Err(InsufficientScope(scope)) }
+    if key.scopes.contains(scope) {
+        Ok(())
+    } else {
+        Err(InsufficientScope(scope))
+    }
 }
 
 impl ReadAccess {
@@ -57,14 +61,23 @@ mod tests {
     use crate::test_support::api_key;
 
     fn key(scopes: &[Scope]) -> Arc<ApiKey> {
-        Arc::new(ApiKey { scopes: scopes.iter().copied().collect(), ..api_key("key") })
+        Arc::new(ApiKey {
+            scopes: scopes.iter().copied().collect(),
+            ..api_key("key")
+        })
     }
 
     #[test]
     fn access_needs_the_scope_of_its_own_name() {
         assert!(ReadAccess::new(&key(&[Scope::Read])).is_ok());
         assert!(WriteAccess::new(key(&[Scope::Write])).is_ok());
-        assert_eq!(ReadAccess::new(&key(&[Scope::Write])).unwrap_err(), InsufficientScope(Scope::Read));
-        assert_eq!(WriteAccess::new(key(&[Scope::Read])).unwrap_err(), InsufficientScope(Scope::Write));
+        assert_eq!(
+            ReadAccess::new(&key(&[Scope::Write])).unwrap_err(),
+            InsufficientScope(Scope::Read)
+        );
+        assert_eq!(
+            WriteAccess::new(key(&[Scope::Read])).unwrap_err(),
+            InsufficientScope(Scope::Write)
+        );
     }
 }

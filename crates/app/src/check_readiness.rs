@@ -16,7 +16,11 @@ pub struct CheckReadiness {
 impl CheckReadiness {
     /// Creates the use case over the probes of the storage and of the source of API keys.
     pub fn new(storage: Option<Arc<dyn Readiness>>, keys: Option<Arc<dyn Readiness>>) -> Self {
-        Self { storage, keys, draining: Arc::default() }
+        Self {
+            storage,
+            keys,
+            draining: Arc::default(),
+        }
     }
 
     /// Checks whether pets can be read and added.
@@ -60,7 +64,9 @@ mod tests {
     async fn each_check_has_its_own_probe_and_clones_drain_together() {
         let unavailable = || {
             let mut probe = MockReadiness::new();
-            probe.expect_check().return_once(|| Err("unavailable".into()));
+            probe
+                .expect_check()
+                .return_once(|| Err("unavailable".into()));
             Some(Arc::new(probe) as Arc<dyn Readiness>)
         };
         let storage = CheckReadiness::new(unavailable(), None);

@@ -68,7 +68,9 @@ pub enum CopyError {
     #[error("the target contains other pets, for example the one with the id {}: choose an empty target", .0.get())]
     OtherPets(PetId),
     /// The target got other pets during the copy, or one of its pets was changed.
-    #[error("the target was changed during the copy: stop the services that use it, and repeat the command")]
+    #[error(
+        "the target was changed during the copy: stop the services that use it, and repeat the command"
+    )]
     Changed,
 }
 
@@ -79,7 +81,12 @@ impl CopyStore {
         to: Arc<dyn BulkStorage>,
         api_keys: Option<(Arc<dyn ApiKeyStore>, Arc<dyn ApiKeyStore>)>,
     ) -> Self {
-        Self { from, to, api_keys, page_size: PAGE_SIZE }
+        Self {
+            from,
+            to,
+            api_keys,
+            page_size: PAGE_SIZE,
+        }
     }
 
     /// Adds what the target lacks of the present state of the source, and compares both sides.
@@ -109,7 +116,13 @@ impl CopyStore {
             return Err(CopyError::Changed);
         }
         self.to.mark_copy(false).await.map_err(target)?;
-        Ok(CopySummary { pets, added, digest, idempotency_records, api_keys })
+        Ok(CopySummary {
+            pets,
+            added,
+            digest,
+            idempotency_records,
+            api_keys,
+        })
     }
 
     /// Compares the target with the source. Returns the last pet that the target has.
@@ -123,24 +136,41 @@ impl CopyStore {
                     last_copied = Some(pet.pet.id());
                     copied = pets.next().await.map_err(target)?;
                 }
-                Some(other) if other.pet.id() <= pet.pet.id() => return Err(CopyError::OtherPets(other.pet.id())),
+                Some(other) if other.pet.id() <= pet.pet.id() => {
+                    return Err(CopyError::OtherPets(other.pet.id()));
+                }
                 _ => {}
             }
         }
-        copied.map_or(Ok(last_copied), |other| Err(CopyError::OtherPets(other.pet.id())))
+        copied.map_or(Ok(last_copied), |other| {
+            Err(CopyError::OtherPets(other.pet.id()))
+        })
     }
 
     /// Adds the pets that the target lacks, a page in each transaction. Ids are committed out of order, so pages up to
     /// the last pet of the target can have gaps. Returns the number of pets that were added.
-    async fn add_pets(&self, from: &dyn StorageSnapshot, last_copied: Option<PetId>) -> Result<u64, CopyError> {
+    async fn add_pets(
+        &self,
+        from: &dyn StorageSnapshot,
+        last_copied: Option<PetId>,
+    ) -> Result<u64, CopyError> {
         let (mut after, mut added) = (None, 0);
         loop {
-            let mut pets = from.pets(after, self.page_size).await.map_err(CopyError::Source)?;
-            let Some(last) = pets.last().map(|last| last.pet.id()) else { return Ok(added) };
+            let mut pets = from
+                .pets(after, self.page_size)
+                .await
+                .map_err(CopyError::Source)?;
+            let Some(last) = pets.last().map(|last| last.pet.id()) else {
+                return Ok(added);
+            };
             if after < last_copied {
                 let snapshot = self.to.snapshot().await.map_err(target)?;
                 let copied = snapshot.pets(after, pets.len()).await.map_err(target)?;
-                pets.retain(|pet| copied.binary_search_by_key(&pet.pet.id(), |copied| copied.pet.id()).is_err());
+                pets.retain(|pet| {
+                    copied
+                        .binary_search_by_key(&pet.pet.id(), |copied| copied.pet.id())
+                        .is_err()
+                });
             }
             if !pets.is_empty() {
                 added += pets.len() as u64;
@@ -155,32 +185,56 @@ impl CopyStore {
     async fn add_idempotency_records(&self, from: &dyn StorageSnapshot) -> Result<u64, CopyError> {
         let (mut after, mut done) = (None, 0);
         loop {
-            let records = from.idempotency_records(after, self.page_size).await.map_err(CopyError::Source)?;
-            let Some(last) = records.last() else { return Ok(done) };
+            let records = from
+                .idempotency_records(after, self.page_size)
+                .await
+                .map_err(CopyError::Source)?;
+            let Some(last) = records.last() else {
+                return Ok(done);
+            };
             after = Some(last.key.clone());
             done += records.len() as u64;
-            self.to.add_idempotency_records(records).await.map_err(target)?;
+            self.to
+                .add_idempotency_records(records)
+                .await
+                .map_err(target)?;
         }
     }
 }
 
 /// Imports each key of a store, and the recorded changes that the target lacks. A key that contradicts the target ends
 /// the copy.
-async fn copy_api_keys(from: &dyn ApiKeyStore, to: &dyn ApiKeyStore) -> Result<ImportedApiKeys, CopyError> {
+async fn copy_api_keys(
+    from: &dyn ApiKeyStore,
+    to: &dyn ApiKeyStore,
+) -> Result<ImportedApiKeys, CopyError> {
     let keys = from.list().await.map_err(CopyError::Source)?;
     let ids: HashSet<_> = keys.iter().map(|key| key.key.id.clone()).collect();
     let mut imported = ImportedApiKeys::default();
     for key in keys {
-        let changed = to.change(ApiKeyChange::Import(key), "").await.map_err(target)?;
-        let [before, after] = [changed.before, changed.after].map(|key| key.map_or(0, |key| key.tokens.len()));
+        let changed = to
+            .change(ApiKeyChange::Import(key), "")
+            .await
+            .map_err(target)?;
+        let [before, after] =
+            [changed.before, changed.after].map(|key| key.map_or(0, |key| key.tokens.len()));
         imported.added += after.saturating_sub(before);
     }
     let mut entries = from.list_changes().await.map_err(CopyError::Source)?;
-    let known: HashSet<_> = to.list_changes().await.map_err(target)?.into_iter().collect();
+    let known: HashSet<_> = to
+        .list_changes()
+        .await
+        .map_err(target)?
+        .into_iter()
+        .collect();
     entries.retain(|entry| !known.contains(entry));
     to.add_changes(entries).await.map_err(target)?;
     let keys = to.list().await.map_err(target)?;
-    imported.others = keys.into_iter().map(|key| key.key.id).filter(|id| !ids.contains(id)).collect();
+    imported.others = keys
+        .into_iter()
+        .map(|key| key.key.id)
+        .filter(|id| !ids.contains(id))
+        .collect();
     Ok(imported)
 }
 

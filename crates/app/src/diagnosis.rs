@@ -29,30 +29,66 @@ pub enum Verdict {
 impl Finding {
     /// Creates a finding that needs no advice.
     pub fn ok(subject: &'static str, found: impl Into<String>) -> Self {
-        Self { subject, verdict: Verdict::Ok, found: found.into(), advice: None }
+        Self {
+            subject,
+            verdict: Verdict::Ok,
+            found: found.into(),
+            advice: None,
+        }
     }
 
     /// Creates a finding about a subject that could not be examined.
-    pub fn unknown(subject: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { subject, verdict: Verdict::Unknown, found: found.into(), advice: Some(advice.into()) }
+    pub fn unknown(
+        subject: &'static str,
+        found: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
+        Self {
+            subject,
+            verdict: Verdict::Unknown,
+            found: found.into(),
+            advice: Some(advice.into()),
+        }
     }
 
     /// Creates a finding about a subject that works and can lead to a failure or to a loss.
-    pub fn warning(subject: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { subject, verdict: Verdict::Warning, found: found.into(), advice: Some(advice.into()) }
+    pub fn warning(
+        subject: &'static str,
+        found: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
+        Self {
+            subject,
+            verdict: Verdict::Warning,
+            found: found.into(),
+            advice: Some(advice.into()),
+        }
     }
 
     /// Creates the finding about the mark of [`mark_copy`](crate::ports::BulkStorage::mark_copy).
     pub fn copy(subject: &'static str, is_unfinished: bool) -> Self {
         if is_unfinished {
-            Self::warning(subject, UNFINISHED_COPY, "wait for the copy, or run the same `animal-store copy` again")
+            Self::warning(
+                subject,
+                UNFINISHED_COPY,
+                "wait for the copy, or run the same `animal-store copy` again",
+            )
         } else {
             Self::ok(subject, "every copy into this store was completed")
         }
     }
 
     /// Creates a finding about a subject with which the service fails, or loses data in a crash.
-    pub fn error(subject: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { subject, verdict: Verdict::Error, found: found.into(), advice: Some(advice.into()) }
+    pub fn error(
+        subject: &'static str,
+        found: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
+        Self {
+            subject,
+            verdict: Verdict::Error,
+            found: found.into(),
+            advice: Some(advice.into()),
+        }
     }
 }

@@ -17,7 +17,10 @@ pub struct IdempotencyKey {
 impl IdempotencyKey {
     /// Creates the key from the text that a client of this API key sent.
     pub fn new(api_key: ApiKeyId, text: &str) -> Self {
-        Self { api_key, digest: Sha256::digest(text).into() }
+        Self {
+            api_key,
+            digest: Sha256::digest(text).into(),
+        }
     }
 }
 
@@ -41,14 +44,19 @@ mod tests {
     #[test]
     fn only_the_digest_of_the_text_is_kept() {
         let key = IdempotencyKey::new(ApiKeyId::new("key"), "abc");
-        assert_eq!(key.digest[..4], [0xba, 0x78, 0x16, 0xbf], "FIPS 180-2, appendix B.1");
+        assert_eq!(
+            key.digest[..4],
+            [0xba, 0x78, 0x16, 0xbf],
+            "FIPS 180-2, appendix B.1"
+        );
         assert!(!format!("{key:?}").contains("abc"));
     }
 
     /// Every storage contains digests.
     #[test]
     fn the_digest_of_a_pet_never_changes() {
-        let pet = NewPet::new(PetName::parse("Rex").unwrap(), CategoryId::new(1)).with_status(PetStatus::Sold);
+        let pet = NewPet::new(PetName::parse("Rex").unwrap(), CategoryId::new(1))
+            .with_status(PetStatus::Sold);
         assert_eq!(PetDigest::from_pet(&pet).0[..4], [0x80, 0xe0, 0xd1, 0xba]);
     }
 }

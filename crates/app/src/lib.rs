@@ -43,8 +43,8 @@ mod stored_time;
 pub mod test_support;
 
 pub use api_key::{
-    ApiKey, ApiKeyDigest, ApiKeyId, ApiKeyIdError, ApiKeyLabel, ApiKeyLabelError, ApiToken, ApiTokenError, Scope,
-    ScopeError, Scopes,
+    ApiKey, ApiKeyDigest, ApiKeyId, ApiKeyIdError, ApiKeyLabel, ApiKeyLabelError, ApiToken,
+    ApiTokenError, Scope, ScopeError, Scopes,
 };
 pub use api_key_change::{ApiKeyChange, ApiKeyRefusal, IssuedApiKey, IssuedToken, NewToken};
 pub use audit_entry::AuditEntry;

@@ -95,7 +95,16 @@ mod tests {
             .once()
             .return_once(|_, _, _| Ok([8, 9, 10].map(pet).into()));
         let access = ReadAccess::new(&api_key("key")).unwrap();
-        let page = ListPets::new(Arc::new(repository)).execute(&access, query).await.unwrap();
-        assert_eq!(page, Page { pets: vec![pet(8), pet(9)], next: PetId::parse(9).ok() });
+        let page = ListPets::new(Arc::new(repository))
+            .execute(&access, query)
+            .await
+            .unwrap();
+        assert_eq!(
+            page,
+            Page {
+                pets: vec![pet(8), pet(9)],
+                next: PetId::parse(9).ok()
+            }
+        );
     }
 }

@@ -19,9 +19,12 @@ pub use self::{
     pet_repository::MockPetRepository,
 };
 pub use api_keys::{
-    ApiKeyChangeError, ApiKeyDirectory, ApiKeyStore, ApiKeyUse, ApiKeyUses, ChangedApiKey, RecordedUses,
+    ApiKeyChangeError, ApiKeyDirectory, ApiKeyStore, ApiKeyUse, ApiKeyUses, ChangedApiKey,
+    RecordedUses,
 };
-pub use bulk_storage::{BulkStorage, IdempotencyRecord, StorageSnapshot, StoredPet, UNFINISHED_COPY};
+pub use bulk_storage::{
+    BulkStorage, IdempotencyRecord, StorageSnapshot, StoredPet, UNFINISHED_COPY,
+};
 pub use pet_repository::{AddPet, AddPetError, AddedPet, PetRepository};
 
 /// The cause of a failure, as an adapter describes it. It is written to the log and never sent to a client.
@@ -53,7 +56,8 @@ pub enum StoreFailure {
 impl StoreFailure {
     /// Returns the cause, for the log or an operator; without one, the failure itself.
     pub fn reason(&self) -> String {
-        self.source().map_or_else(|| self.to_string(), ToString::to_string)
+        self.source()
+            .map_or_else(|| self.to_string(), ToString::to_string)
     }
 }
 
@@ -85,8 +89,14 @@ mod tests {
 
     #[test]
     fn the_reason_of_a_failure_is_its_cause_or_the_failure_itself() {
-        assert_eq!(StoreFailure::Unavailable("refused".into()).reason(), "refused");
-        assert_eq!(StoreFailure::Timeout.reason(), "the store did not respond in time");
+        assert_eq!(
+            StoreFailure::Unavailable("refused".into()).reason(),
+            "refused"
+        );
+        assert_eq!(
+            StoreFailure::Timeout.reason(),
+            "the store did not respond in time"
+        );
     }
 
     #[tokio::test]
@@ -103,7 +113,10 @@ mod tests {
     #[test]
     fn a_recorded_use_is_that_of_its_key_and_kind() {
         let used = (ApiKeyId::new("used"), ApiKeyUse::GetPet);
-        let recorded = RecordedUses { since: None, last: [(used.clone(), UNIX_EPOCH)].into() };
+        let recorded = RecordedUses {
+            since: None,
+            last: [(used.clone(), UNIX_EPOCH)].into(),
+        };
         assert_eq!(recorded.last(&used.0, ApiKeyUse::GetPet), Some(UNIX_EPOCH));
         assert_eq!(recorded.last(&used.0, ApiKeyUse::Request), None);
     }

@@ -26,7 +26,13 @@ mod tests {
 
     #[test]
     fn a_stored_time_can_be_printed() {
-        for (milliseconds, stored) in [(-1, 0), (0, 0), (LAST, LAST), (LAST + 1, LAST), (i64::MAX, LAST)] {
+        for (milliseconds, stored) in [
+            (-1, 0),
+            (0, 0),
+            (LAST, LAST),
+            (LAST + 1, LAST),
+            (i64::MAX, LAST),
+        ] {
             assert_eq!(super::milliseconds(from_milliseconds(milliseconds)), stored);
         }
         for (time, duration, stored) in [

@@ -1,5 +1,8 @@
 //! For tests only: sample values, the [`contract`] suites that every adapter has to pass, and random histories.
-#![expect(clippy::missing_panics_doc, reason = "a helper panics if a test passes what it cannot use")]
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "a helper panics if a test passes what it cannot use"
+)]
 
 pub mod contract;
 mod findings;
@@ -25,7 +28,10 @@ pub use self::{
 
 /// Returns a pet with this name, category 1 and no status.
 pub fn pet_named(name: &str) -> NewPet {
-    NewPet::new(PetName::parse(name).expect("a valid name"), CategoryId::new(1))
+    NewPet::new(
+        PetName::parse(name).expect("a valid name"),
+        CategoryId::new(1),
+    )
 }
 
 /// Returns a pet that was not created yet: Rex, category 1, available.
@@ -40,7 +46,10 @@ pub fn pet(id: i64) -> Pet {
 
 /// Returns the [`pet`] with this id, created as many microseconds after 1970.
 pub fn stored_pet(id: i64) -> StoredPet {
-    StoredPet { pet: pet(id), created_at: CreationTime::parse(id).expect("after 1970") }
+    StoredPet {
+        pet: pet(id),
+        created_at: CreationTime::parse(id).expect("after 1970"),
+    }
 }
 
 /// Returns a [`stored_pet`] for each id.
@@ -51,7 +60,11 @@ pub fn stored_pets(ids: impl IntoIterator<Item = i64>) -> Vec<StoredPet> {
 /// Returns an API key with this id, a label made from it, and all scopes.
 pub fn api_key(id: &str) -> ApiKey {
     let label = ApiKeyLabel::parse(&format!("label of {id}")).expect("a valid label");
-    ApiKey { id: ApiKeyId::new(id), label, scopes: Scopes::ALL }
+    ApiKey {
+        id: ApiKeyId::new(id),
+        label,
+        scopes: Scopes::ALL,
+    }
 }
 
 /// Returns a record of uses that records nothing.
@@ -77,7 +90,10 @@ pub async fn join_tasks<T: Send + 'static>(
 pub async fn wait_until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
     let start = Instant::now();
     while !condition().await {
-        assert!(start.elapsed() < Duration::from_mins(1), "{what}: not in time");
+        assert!(
+            start.elapsed() < Duration::from_mins(1),
+            "{what}: not in time"
+        );
         // Polling without a pause would delay the expected event.
         tokio::time::sleep(Duration::from_millis(1)).await;
     }

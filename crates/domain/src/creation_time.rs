@@ -18,7 +18,11 @@ impl CreationTime {
     /// # Errors
     /// [`CreationTimeError`] if the time is before 1970 or after 9999.
     pub const fn parse(micros: i64) -> Result<Self, CreationTimeError> {
-        if micros < 0 || micros > Self::MAX { Err(CreationTimeError) } else { Ok(Self(micros)) }
+        if micros < 0 || micros > Self::MAX {
+            Err(CreationTimeError)
+        } else {
+            Ok(Self(micros))
+        }
     }
 
     /// Returns the microseconds since 1970.
@@ -34,7 +38,10 @@ mod tests {
     #[test]
     fn a_creation_time_is_in_the_years_1970_to_9999() {
         for micros in [0, CreationTime::MAX] {
-            assert_eq!(CreationTime::parse(micros).map(CreationTime::micros), Ok(micros));
+            assert_eq!(
+                CreationTime::parse(micros).map(CreationTime::micros),
+                Ok(micros)
+            );
         }
         for refused in [-1, CreationTime::MAX + 1] {
             assert_eq!(CreationTime::parse(refused), Err(CreationTimeError));

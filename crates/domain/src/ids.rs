@@ -15,7 +15,11 @@ impl PetId {
     /// # Errors
     /// [`PetIdError`] if the integer is 0 or negative.
     pub const fn parse(id: i64) -> Result<Self, PetIdError> {
-        if id < 1 { Err(PetIdError) } else { Ok(Self(id)) }
+        if id < 1 {
+            Err(PetIdError)
+        } else {
+            Ok(Self(id))
+        }
     }
 
     /// Returns the integer, 1 or greater.

@@ -22,7 +22,11 @@ impl PageLimit {
     /// # Errors
     /// [`PageLimitError`] if the number is out of range.
     pub const fn parse(limit: u8) -> Result<Self, PageLimitError> {
-        if limit < Self::MIN || limit > Self::MAX { Err(PageLimitError) } else { Ok(Self(limit)) }
+        if limit < Self::MIN || limit > Self::MAX {
+            Err(PageLimitError)
+        } else {
+            Ok(Self(limit))
+        }
     }
 
     /// Returns the number.
@@ -75,7 +79,9 @@ mod tests {
 
     fn pets(count: i64) -> Vec<Pet> {
         let new = NewPet::new(PetName::parse("Rex").unwrap(), CategoryId::new(1));
-        (1..=count).map(|id| Pet::new(PetId::parse(id).unwrap(), new.clone())).collect()
+        (1..=count)
+            .map(|id| Pet::new(PetId::parse(id).unwrap(), new.clone()))
+            .collect()
     }
 
     #[test]
@@ -91,13 +97,25 @@ mod tests {
     fn the_last_page_has_no_next() {
         for count in 0..=3 {
             let page = Page::cut(pets(count), PageLimit::parse(3).unwrap());
-            assert_eq!(page, Page { pets: pets(count), next: None });
+            assert_eq!(
+                page,
+                Page {
+                    pets: pets(count),
+                    next: None
+                }
+            );
         }
     }
 
     #[test]
     fn a_page_before_another_ends_at_the_limit_and_returns_its_last_id_as_next() {
         let page = Page::cut(pets(4), PageLimit::parse(3).unwrap());
-        assert_eq!(page, Page { pets: pets(3), next: PetId::parse(3).ok() });
+        assert_eq!(
+            page,
+            Page {
+                pets: pets(3),
+                next: PetId::parse(3).ok()
+            }
+        );
     }
 }

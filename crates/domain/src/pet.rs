@@ -11,13 +11,20 @@ pub struct NewPet {
 impl NewPet {
     /// Creates a pet from its required members, without a status.
     pub const fn new(name: PetName, category_id: CategoryId) -> Self {
-        Self { name, category_id, status: None }
+        Self {
+            name,
+            category_id,
+            status: None,
+        }
     }
 
     /// Sets the status. There is no default: a pet may have no status.
     #[must_use]
     pub fn with_status(self, status: impl Into<Option<PetStatus>>) -> Self {
-        Self { status: status.into(), ..self }
+        Self {
+            status: status.into(),
+            ..self
+        }
     }
 
     /// Name of the pet.
@@ -40,9 +47,18 @@ impl NewPet {
     /// A new member is appended as a zero byte, which no value contains, its name, `=` and its value, and only if the
     /// pet has it: pets without it keep their bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let Self { name, category_id, status } = self;
+        let Self {
+            name,
+            category_id,
+            status,
+        } = self;
         let status = status.map_or(0, PetStatus::number);
-        [&category_id.get().to_be_bytes()[..], &status.to_be_bytes(), name.as_str().as_bytes()].concat()
+        [
+            &category_id.get().to_be_bytes()[..],
+            &status.to_be_bytes(),
+            name.as_str().as_bytes(),
+        ]
+        .concat()
     }
 }
 
@@ -79,11 +95,17 @@ mod tests {
         let name = PetName::parse("Rex").unwrap();
         for category_id in [i64::MIN, -1, 0, 1, i64::MAX] {
             let pet = NewPet::new(name.clone(), CategoryId::new(category_id));
-            assert_eq!((pet.name(), pet.category_id().get(), pet.status()), (&name, category_id, None));
+            assert_eq!(
+                (pet.name(), pet.category_id().get(), pet.status()),
+                (&name, category_id, None)
+            );
             for status in PetStatus::ALL {
                 assert_eq!(pet.clone().with_status(status).status(), Some(status));
             }
-            assert_eq!(pet.clone().with_status(PetStatus::Sold).with_status(None), pet);
+            assert_eq!(
+                pet.clone().with_status(PetStatus::Sold).with_status(None),
+                pet
+            );
         }
     }
 
@@ -92,6 +114,9 @@ mod tests {
     fn the_bytes_of_a_pet_never_change_and_have_each_member() {
         let pet = NewPet::new(PetName::parse("Rex").unwrap(), CategoryId::new(-2));
         assert_eq!(pet.to_bytes(), b"\xff\xff\xff\xff\xff\xff\xff\xfe\0\0Rex");
-        assert_eq!(pet.with_status(PetStatus::Sold).to_bytes(), b"\xff\xff\xff\xff\xff\xff\xff\xfe\0\x03Rex");
+        assert_eq!(
+            pet.with_status(PetStatus::Sold).to_bytes(),
+            b"\xff\xff\xff\xff\xff\xff\xff\xfe\0\x03Rex"
+        );
     }
 }

@@ -51,7 +51,9 @@ fn has_control(text: &str) -> bool {
     // 0xC2 is the first byte of every control character outside of ASCII. Without an early end, the compiler checks
     // many bytes at a time.
     let may_be_control = |byte: u8| byte.is_ascii_control() || byte == 0xC2;
-    text.bytes().fold(false, |found, byte| found | may_be_control(byte)) && text.chars().any(char::is_control)
+    text.bytes()
+        .fold(false, |found, byte| found | may_be_control(byte))
+        && text.chars().any(char::is_control)
 }
 
 #[cfg(test)]
@@ -65,7 +67,10 @@ mod tests {
         for character in ["a", "é", "ß", "猫", "🐈"] {
             assert_eq!(PetName::parse(character).unwrap().as_str(), character);
             assert!(PetName::parse(&character.repeat(255)).is_ok());
-            assert_eq!(PetName::parse(&character.repeat(256)), Err(PetNameError::TooLong));
+            assert_eq!(
+                PetName::parse(&character.repeat(256)),
+                Err(PetNameError::TooLong)
+            );
         }
     }
 
@@ -78,23 +83,41 @@ mod tests {
 
     #[test]
     fn control_characters_are_refused_at_every_position() {
-        for refused in ["\0", "a\0b", "Rex\n", "\tRex", "\u{7f}", "a\u{85}", "\u{9f}"] {
-            assert_eq!(PetName::parse(refused), Err(PetNameError::ControlCharacter), "{refused:?}");
+        for refused in [
+            "\0", "a\0b", "Rex\n", "\tRex", "\u{7f}", "a\u{85}", "\u{9f}",
+        ] {
+            assert_eq!(
+                PetName::parse(refused),
+                Err(PetNameError::ControlCharacter),
+                "{refused:?}"
+            );
         }
         for control in ('\0'..='\u{1f}').chain('\u{7f}'..='\u{9f}') {
             let refused = format!("a{control}b");
-            assert_eq!(PetName::parse(&refused), Err(PetNameError::ControlCharacter), "{refused:?}");
+            assert_eq!(
+                PetName::parse(&refused),
+                Err(PetNameError::ControlCharacter),
+                "{refused:?}"
+            );
         }
     }
 
     /// The rules in their order, character by character.
     fn broken_rule(text: &str) -> Option<PetNameError> {
         let rules = [
-            (text.chars().any(char::is_control), PetNameError::ControlCharacter),
+            (
+                text.chars().any(char::is_control),
+                PetNameError::ControlCharacter,
+            ),
             (text.chars().all(char::is_whitespace), PetNameError::Blank),
-            (text.chars().count() > PetName::MAX_CHARS, PetNameError::TooLong),
+            (
+                text.chars().count() > PetName::MAX_CHARS,
+                PetNameError::TooLong,
+            ),
         ];
-        rules.into_iter().find_map(|(is_broken, error)| is_broken.then_some(error))
+        rules
+            .into_iter()
+            .find_map(|(is_broken, error)| is_broken.then_some(error))
     }
 
     proptest! {

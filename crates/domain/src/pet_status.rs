@@ -39,7 +39,9 @@ impl PetStatus {
 
     /// Returns the status with this number.
     pub fn from_number(number: i16) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.number() == number)
+        Self::ALL
+            .into_iter()
+            .find(|status| status.number() == number)
     }
 }
 
@@ -47,7 +49,10 @@ impl FromStr for PetStatus {
     type Err = PetStatusError;
 
     fn from_str(name: &str) -> Result<Self, PetStatusError> {
-        Self::ALL.into_iter().find(|status| status.as_str() == name).ok_or(PetStatusError)
+        Self::ALL
+            .into_iter()
+            .find(|status| status.as_str() == name)
+            .ok_or(PetStatusError)
     }
 }
 
@@ -57,15 +62,24 @@ mod tests {
 
     #[test]
     fn the_names_are_those_of_the_interface() {
-        assert_eq!(PetStatus::ALL.map(PetStatus::as_str), ["available", "pending", "sold"]);
-        assert_eq!(PetStatus::ALL.map(|status| status.as_str().parse()), PetStatus::ALL.map(Ok));
+        assert_eq!(
+            PetStatus::ALL.map(PetStatus::as_str),
+            ["available", "pending", "sold"]
+        );
+        assert_eq!(
+            PetStatus::ALL.map(|status| status.as_str().parse()),
+            PetStatus::ALL.map(Ok)
+        );
     }
 
     /// They are stored.
     #[test]
     fn the_numbers_never_change() {
         assert_eq!(PetStatus::ALL.map(PetStatus::number), [1, 2, 3]);
-        assert_eq!([1, 2, 3].map(PetStatus::from_number), PetStatus::ALL.map(Some));
+        assert_eq!(
+            [1, 2, 3].map(PetStatus::from_number),
+            PetStatus::ALL.map(Some)
+        );
         assert_eq!([0, 4, -1].map(PetStatus::from_number), [None; 3]);
     }
 

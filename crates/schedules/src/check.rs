@@ -28,21 +28,41 @@ const DEPTH: usize = 3;
 pub fn check(subject: &str, test: impl Fn() + Send + Sync + 'static) {
     let test = Arc::new(test);
     if let Ok(schedule) = env::var("SCHEDULE") {
-        run(ReplayScheduler::new_from_encoded(schedule.trim()), &test, &Arc::default());
+        run(
+            ReplayScheduler::new_from_encoded(schedule.trim()),
+            &test,
+            &Arc::default(),
+        );
         return;
     }
-    let number = |name| env::var(name).ok().map(|text| text.parse().expect("a number"));
+    let number = |name| {
+        env::var(name)
+            .ok()
+            .map(|text| text.parse().expect("a number"))
+    };
     let schedules = number("SCHEDULES").unwrap_or(1000);
     let seed = number("SCHEDULES_SEED").unwrap_or_else(|| RandomState::new().hash_one(()) >> 32);
     println!("{subject}: seed {seed}");
     let (start, count) = (time::Instant::now(), Arc::new(AtomicUsize::new(0)));
     let random = usize::try_from(schedules / 2).expect("a number of schedules");
     run(RandomScheduler::new_from_seed(seed, random), &test, &count);
-    run(PctScheduler::new_from_seed(seed, DEPTH, random), &test, &count);
-    println!("{subject}: {} schedules in {:.1} s", count.load(Ordering::Relaxed), start.elapsed().as_secs_f64());
+    run(
+        PctScheduler::new_from_seed(seed, DEPTH, random),
+        &test,
+        &count,
+    );
+    println!(
+        "{subject}: {} schedules in {:.1} s",
+        count.load(Ordering::Relaxed),
+        start.elapsed().as_secs_f64()
+    );
 }
 
-fn run(scheduler: impl Scheduler + 'static, test: &Arc<impl Fn() + Send + Sync + 'static>, count: &Arc<AtomicUsize>) {
+fn run(
+    scheduler: impl Scheduler + 'static,
+    test: &Arc<impl Fn() + Send + Sync + 'static>,
+    count: &Arc<AtomicUsize>,
+) {
     let mut config = Config::new();
     config.stack_size = 256 * 1024;
     config.max_steps = MaxSteps::FailAfter(20_000);

@@ -21,7 +21,10 @@ pub(crate) struct Timer {
 
 impl Timer {
     pub(crate) fn new(deadline: Instant) -> Self {
-        Self { deadline, fires: chance(2) }
+        Self {
+            deadline,
+            fires: chance(2),
+        }
     }
 
     /// Returns whether the timer fires now, which moves the clock to its deadline.
@@ -40,7 +43,10 @@ impl Timer {
 
 /// `tokio::time::sleep`: a pause that always ends.
 pub async fn sleep(duration: Duration) {
-    let timer = Timer { deadline: Instant::now() + duration, fires: true };
+    let timer = Timer {
+        deadline: Instant::now() + duration,
+        fires: true,
+    };
     poll_fn(|context| timer.poll(context)).await;
 }
 

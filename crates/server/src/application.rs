@@ -45,7 +45,10 @@ impl Listeners {
     /// If an address cannot be bound. The message names its key.
     pub(crate) fn bind(config: &Config, inherited: Option<HttpListener>) -> anyhow::Result<Self> {
         let api = inherited.map_or_else(|| bind(config.listen, "http.listen"), Ok)?;
-        let management = config.management.map(|address| bind(address, "management.listen")).transpose()?;
+        let management = config
+            .management
+            .map(|address| bind(address, "management.listen"))
+            .transpose()?;
         Ok(Self { api, management })
     }
 }
@@ -54,9 +57,15 @@ impl Listeners {
 fn bind(address: SocketAddr, key: &str) -> anyhow::Result<HttpListener> {
     HttpListener::bind(address).map_err(|error| {
         let reason = match error.kind() {
-            io::ErrorKind::AddrInUse => "address already in use: stop the process that uses it, or set another address",
-            io::ErrorKind::AddrNotAvailable => "no network interface of this machine has this address",
-            io::ErrorKind::PermissionDenied => "permission denied: a port below 1024 may need a privilege",
+            io::ErrorKind::AddrInUse => {
+                "address already in use: stop the process that uses it, or set another address"
+            }
+            io::ErrorKind::AddrNotAvailable => {
+                "no network interface of this machine has this address"
+            }
+            io::ErrorKind::PermissionDenied => {
+                "permission denied: a port below 1024 may need a privilege"
+            }
             _ => &error.to_string(),
         };
         anyhow!("cannot listen on {address} ({key}): {reason}")
@@ -82,28 +91,63 @@ impl Application {
     /// configuration requires it.
     pub async fn build(config: Config, dropped_log_lines: Counter) -> anyhow::Result<Self> {
         let listeners = Listeners::bind(&config, None)?;
-        Self::start(config, listeners, SharedFile::new(FileUse::Create), dropped_log_lines).await
+        Self::start(
+            config,
+            listeners,
+            SharedFile::new(FileUse::Create),
+            dropped_log_lines,
+        )
+        .await
     }
 
     /// Starts the adapters behind listeners that are bound.
     pub(crate) async fn start(
         config: Config,
-        Listeners { api: listener, management }: Listeners,
+        Listeners {
+            api: listener,
+            management,
+        }: Listeners,
         file: SharedFile,
         dropped_log_lines: Counter,
     ) -> anyhow::Result<Self> {
-        let Config { http, serves_get_pet, storage, keys, shutdown, .. } = config;
+        let Config {
+            http,
+            serves_get_pet,
+            storage,
+            keys,
+            shutdown,
+            ..
+        } = config;
         let drain_delay = shutdown.drain_delay(listener.is_inherited);
         let mut registry = Registry::default();
         let prefixed = process_metrics::register(&mut registry, dropped_log_lines);
-        let (use_cases, adapters) = wiring::start(storage, keys, file, prefixed, serves_get_pet).await?;
-        let Adapters { readiness, writer, uses_writer } = adapters;
+        let (use_cases, adapters) =
+            wiring::start(storage, keys, file, prefixed, serves_get_pet).await?;
+        let Adapters {
+            readiness,
+            writer,
+            uses_writer,
+        } = adapters;
         let (api, api_task, in_flight) = serve_api(listener, http, prefixed, use_cases)?;
         let registry = Arc::new(registry);
-        let management = management.map(|listener| serve_management(listener, &readiness, registry));
+        let management =
+            management.map(|listener| serve_management(listener, &readiness, registry));
         let (management, management_task) = management.transpose()?.unzip();
-        let tasks = Tasks { api: api_task, management: management_task, writer, uses_writer };
-        Ok(Self { api, management, tasks, in_flight, readiness, shutdown, drain_delay })
+        let tasks = Tasks {
+            api: api_task,
+            management: management_task,
+            writer,
+            uses_writer,
+        };
+        Ok(Self {
+            api,
+            management,
+            tasks,
+            in_flight,
+            readiness,
+            shutdown,
+            drain_delay,
+        })
     }
 
     /// Address of the API.
@@ -121,7 +165,12 @@ impl Application {
     /// # Errors
     /// If a server or the writer stops unexpectedly, or requests are cut off.
     pub async fn run_until(self, signals: &Signals) -> anyhow::Result<()> {
-        let Self { api, management, mut tasks, .. } = self;
+        let Self {
+            api,
+            management,
+            mut tasks,
+            ..
+        } = self;
         let request = tokio::select! {
             biased;
             request = signals.first() => request,
@@ -131,7 +180,11 @@ impl Application {
         self.readiness.start_draining();
         api.announce_close();
         tracing::info!(in_flight = self.in_flight.count(), "shutting down");
-        let drain_delay = if request.drain { self.drain_delay } else { Duration::ZERO };
+        let drain_delay = if request.drain {
+            self.drain_delay
+        } else {
+            Duration::ZERO
+        };
         let complete = async {
             if let Ok(error) = timeout(drain_delay, tasks.stopped_unexpectedly()).await {
                 return Err(error);
@@ -190,7 +243,9 @@ impl Tasks {
     async fn finish_writers(&mut self) -> anyhow::Result<()> {
         let writer = ended(&mut self.writer).await;
         ended(&mut self.uses_writer).await;
-        writer.unwrap_or(Ok(())).map_err(|error| server_error(WRITER, Err(error)))
+        writer
+            .unwrap_or(Ok(()))
+            .map_err(|error| server_error(WRITER, Err(error)))
     }
 }
 
@@ -200,8 +255,14 @@ const WRITER: &str = "the writer of the storage";
 /// Returns the outcome of a shutdown that ends early. A client that only reads its response does not count, nor does a
 /// create of a client that has disconnected.
 fn cut_off(reason: &str, in_flight: i64) -> anyhow::Result<()> {
-    ensure!(in_flight == 0, "{reason}: requests in flight that were cut off: {in_flight}");
-    tracing::info!(reason, "open connections were closed: no request was in flight");
+    ensure!(
+        in_flight == 0,
+        "{reason}: requests in flight that were cut off: {in_flight}"
+    );
+    tracing::info!(
+        reason,
+        "open connections were closed: no request was in flight"
+    );
     Ok(())
 }
 

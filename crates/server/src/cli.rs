@@ -138,13 +138,17 @@ fn execute(command: Command, options: &Options) -> anyhow::Result<()> {
             }
             print(lines.join("\n") + "\n")
         }
-        Command::Config(ConfigCommand::Init) => print(template(&options.set).map_err(InvalidConfig)?),
+        Command::Config(ConfigCommand::Init) => {
+            print(template(&options.set).map_err(InvalidConfig)?)
+        }
         Command::Keys(command) => block_on(keys::run(command, &sources)),
         Command::Pets(command) => move_pets(pets::run(command, &sources)),
         Command::Migrate { dry_run } => block_on(migrate(dry_run, &sources)),
         Command::Backup { file } => move_pets(copy::back_up(&file, &sources)),
         Command::Copy(_) if *options != Options::default() => {
-            bail!(InvalidConfig("no option selects the stores of copy but --from and --to".to_owned()))
+            bail!(InvalidConfig(
+                "no option selects the stores of copy but --from and --to".to_owned()
+            ))
         }
         Command::Copy(args) => move_pets(copy::run(&args)),
         Command::Doctor { json } => block_on(doctor::run(json, &sources)),
@@ -166,19 +170,34 @@ async fn migrate(dry_run: bool, sources: &Sources) -> anyhow::Result<()> {
     let (storage, _log) = start(sources, StorageConfig::read)?;
     let versions = match storage {
         StorageConfig::Postgres(postgres) => {
-            let migrations = Migrations::new(postgres.migrate_endpoint, postgres.settings.connect_timeout);
-            if dry_run { migrations.pending().await? } else { migrations.run().await? }
+            let migrations =
+                Migrations::new(postgres.migrate_endpoint, postgres.settings.connect_timeout);
+            if dry_run {
+                migrations.pending().await?
+            } else {
+                migrations.run().await?
+            }
         }
         StorageConfig::Sqlite(SqliteConfig { path, .. }) if dry_run => SqliteFile::pending(&path)?,
-        StorageConfig::Sqlite(sqlite) => SqliteFile::migrate(&sqlite.path, sqlite.settings.timeout)?,
+        StorageConfig::Sqlite(sqlite) => {
+            SqliteFile::migrate(&sqlite.path, sqlite.settings.timeout)?
+        }
         StorageConfig::Memory { .. } => bail!("storage.backend is memory, which has no schema"),
     };
     if versions.is_empty() {
         tracing::info!("no migration is pending");
     } else if !dry_run {
-        tracing::info!(duration = duration_since(started), "the migrations were run");
+        tracing::info!(
+            duration = duration_since(started),
+            "the migrations were run"
+        );
     }
-    print(versions.iter().flat_map(|version| [version, "\n"]).collect::<String>())
+    print(
+        versions
+            .iter()
+            .flat_map(|version| [version, "\n"])
+            .collect::<String>(),
+    )
 }
 
 #[cfg(test)]

@@ -97,7 +97,9 @@ impl Config {
     /// Reads and checks the configuration. Returns each key with its value and the source of that, as a line of TOML
     /// that shows of a secret only whether it is set, and the warnings.
     pub(crate) fn lines(sources: &Sources) -> Result<(Vec<String>, Vec<String>), ConfigError> {
-        load(sources, |values| Self::read(values).map(|config| (values.lines(), config.warnings)))
+        load(sources, |values| {
+            Self::read(values).map(|config| (values.lines(), config.warnings))
+        })
     }
 
     fn read(values: &mut Values) -> Option<Self> {
@@ -108,7 +110,12 @@ impl Config {
         if let Some(KeysConfig::Memory { tokens }) = &keys {
             values.require(
                 !tokens.is_empty() || listen.ip().is_loopback(),
-                &["keys.memory.tokens", "keys.backend", "storage.backend", "http.listen"],
+                &[
+                    "keys.memory.tokens",
+                    "keys.backend",
+                    "storage.backend",
+                    "http.listen",
+                ],
                 "is required unless http.listen is a loopback address",
             );
         }
@@ -119,7 +126,19 @@ impl Config {
         let shutdown = ShutdownConfig::read(values);
         let (storage, keys) = (storage?, keys?);
         let (values, warnings) = (values.texts(), values.warnings.clone());
-        Some(Self { listen, http, serves_get_pet, management, storage, keys, log, traces, shutdown, values, warnings })
+        Some(Self {
+            listen,
+            http,
+            serves_get_pet,
+            management,
+            storage,
+            keys,
+            log,
+            traces,
+            shutdown,
+            values,
+            warnings,
+        })
     }
 
     /// Whether other machines can connect to this address of the API without TLS, and no proxy that could have it is
@@ -133,7 +152,10 @@ impl Config {
 ///
 /// # Errors
 /// [`ConfigError`] with all errors of this part, and of the sources themselves.
-pub(crate) fn load<T>(sources: &Sources, read: impl FnOnce(&mut Values) -> Option<T>) -> Result<T, ConfigError> {
+pub(crate) fn load<T>(
+    sources: &Sources,
+    read: impl FnOnce(&mut Values) -> Option<T>,
+) -> Result<T, ConfigError> {
     let mut values = sources.collect();
     let read = read(&mut values);
     values.finish(read)

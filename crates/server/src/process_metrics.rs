@@ -25,16 +25,25 @@ pub(crate) fn register(registry: &mut Registry, dropped_log_lines: Counter) -> &
     // Without the file system `/proc`, these metrics are missing.
     if let Ok((process, start_time)) = open() {
         let help = "Start of the process, in seconds since 1970 in UTC";
-        registry.register("process_start_time_seconds", help, ConstGauge::new(start_time.as_secs_f64()));
+        registry.register(
+            "process_start_time_seconds",
+            help,
+            ConstGauge::new(start_time.as_secs_f64()),
+        );
         registry.register_collector(Box::new(ProcessCollector(process)));
     }
     let prefixed = registry.sub_registry_with_prefix("animal_store");
-    let build = [("version".into(), version::VERSION.into()), ("commit".into(), version::COMMIT.into())];
-    prefixed.sub_registry_with_labels(build.into_iter()).register(
-        "build_info",
-        "Always 1; the version of the program, and the commit of its build",
-        ConstGauge::new(1_i64),
-    );
+    let build = [
+        ("version".into(), version::VERSION.into()),
+        ("commit".into(), version::COMMIT.into()),
+    ];
+    prefixed
+        .sub_registry_with_labels(build.into_iter())
+        .register(
+            "build_info",
+            "Always 1; the version of the program, and the commit of its build",
+            ConstGauge::new(1_i64),
+        );
     let help = "Lines of the log that were dropped because their reader was too slow";
     prefixed.register("log_lines_dropped", help, dropped_log_lines);
     prefixed
@@ -54,13 +63,25 @@ impl Collector for ProcessCollector {
             let help = "CPU time of the process in user and system mode.";
             add("process_cpu_seconds", help, &ConstCounter::new(cpu))?;
             let resident = ConstGauge::new(stat.rss * page_size());
-            add("process_resident_memory_bytes", "Resident memory of the process.", &resident)?;
+            add(
+                "process_resident_memory_bytes",
+                "Resident memory of the process.",
+                &resident,
+            )?;
         }
         if let Ok(count) = self.0.fd_count() {
-            add("process_open_fds", "Open file descriptors of the process.", &ConstGauge::new(count as u64))?;
+            add(
+                "process_open_fds",
+                "Open file descriptors of the process.",
+                &ConstGauge::new(count as u64),
+            )?;
         }
         if let Ok(limit) = Resource::NOFILE.get_soft() {
-            add("process_max_fds", "Limit of open file descriptors of the process.", &ConstGauge::new(limit))?;
+            add(
+                "process_max_fds",
+                "Limit of open file descriptors of the process.",
+                &ConstGauge::new(limit),
+            )?;
         }
         Ok(())
     }
@@ -102,14 +123,25 @@ mod tests {
         let mut registry = Registry::default();
         register(&mut registry, Counter::default());
 
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs_f64();
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .expect("after 1970")
+            .as_secs_f64();
         let age = now - value::<f64>(&registry, "process_start_time_seconds");
         assert!((-2.0..600.0).contains(&age), "{age}");
         let resident: u64 = value(&registry, "process_resident_memory_bytes");
         let allowed = resident / 2..resident * 2;
-        let listed = Process::myself().and_then(|process| process.statm()).expect("the memory of this process");
-        assert!(allowed.contains(&(listed.resident * page_size())), "{resident}");
-        assert_eq!(value::<u64>(&registry, "process_max_fds"), Resource::NOFILE.get_soft().expect("a limit"));
+        let listed = Process::myself()
+            .and_then(|process| process.statm())
+            .expect("the memory of this process");
+        assert!(
+            allowed.contains(&(listed.resident * page_size())),
+            "{resident}"
+        );
+        assert_eq!(
+            value::<u64>(&registry, "process_max_fds"),
+            Resource::NOFILE.get_soft().expect("a limit")
+        );
     }
 
     #[test]
@@ -117,20 +149,31 @@ mod tests {
         let mut registry = Registry::default();
         register(&mut registry, Counter::default());
         let kernel = || {
-            let stat = Process::myself().and_then(|process| process.stat()).expect("the state of this process");
+            let stat = Process::myself()
+                .and_then(|process| process.stat())
+                .expect("the state of this process");
             [stat.utime, stat.stime]
         };
         // Each call takes some time in both modes.
         let mut times = (0..100_000).map(|_| kernel());
-        let earlier = times.find(|time| time.iter().all(|mode| *mode > 0)).expect("ticks in both modes");
+        let earlier = times
+            .find(|time| time.iter().all(|mode| *mode > 0))
+            .expect("ticks in both modes");
         let shown: f64 = value(&registry, "process_cpu_seconds_total");
-        let [earlier, later] = [earlier, kernel()].map(|modes| duration(modes.iter().sum()).as_secs_f64());
-        assert!((earlier..=later).contains(&shown), "{earlier} {shown} {later}");
+        let [earlier, later] =
+            [earlier, kernel()].map(|modes| duration(modes.iter().sum()).as_secs_f64());
+        assert!(
+            (earlier..=later).contains(&shown),
+            "{earlier} {shown} {later}"
+        );
     }
 
     #[test]
     fn ticks_are_a_fraction_of_a_second() {
-        assert_eq!(duration(ticks_per_second() * 5 / 2), Duration::from_millis(2500));
+        assert_eq!(
+            duration(ticks_per_second() * 5 / 2),
+            Duration::from_millis(2500)
+        );
     }
 
     #[test]
@@ -150,9 +193,15 @@ mod tests {
         register(&mut registry, dropped.clone());
         dropped.inc_by(3);
 
-        let build =
-            format!("animal_store_build_info{{version=\"{}\",commit=\"{}\"}}", version::VERSION, version::COMMIT);
+        let build = format!(
+            "animal_store_build_info{{version=\"{}\",commit=\"{}\"}}",
+            version::VERSION,
+            version::COMMIT
+        );
         assert_eq!(value::<u64>(&registry, &build), 1);
-        assert_eq!(value::<u64>(&registry, "animal_store_log_lines_dropped_total"), 3);
+        assert_eq!(
+            value::<u64>(&registry, "animal_store_log_lines_dropped_total"),
+            3
+        );
     }
 }

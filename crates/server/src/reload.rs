@@ -47,7 +47,12 @@ pub(crate) struct Reload {
 impl Reload {
     pub(crate) fn new(config: &Config, filter: LogFilter) -> Self {
         let certificates = config.http.tls.clone().map(Certificates::new);
-        Self { filter, http: config.http.clone(), certificates, values: config.values.clone() }
+        Self {
+            filter,
+            http: config.http.clone(),
+            certificates,
+            values: config.values.clone(),
+        }
     }
 
     /// Reloads at each request, and watches the files of `http.tls`, until the runtime shuts down. Requests that arrive
@@ -66,7 +71,10 @@ impl Reload {
         }
     }
 
-    async fn reload(&mut self, load: impl FnOnce() -> Result<Config, ConfigError> + Send + 'static) {
+    async fn reload(
+        &mut self,
+        load: impl FnOnce() -> Result<Config, ConfigError> + Send + 'static,
+    ) {
         let reason = match timeout(LOAD_TIMEOUT, spawn_blocking(load)).await {
             Ok(Ok(Ok(config))) => return self.apply(&config),
             Ok(Ok(Err(error))) => error.one_line(),
@@ -83,16 +91,25 @@ impl Reload {
         let read = config.http.tls.as_ref().map(CurrentTlsIdentity::get);
         // Other files need a restart.
         let replaced = match (&mut self.certificates, read) {
-            (Some(used), Some(read)) if read.files == used.identity.get().files => used.apply(Ok(read)),
+            (Some(used), Some(read)) if read.files == used.identity.get().files => {
+                used.apply(Ok(read))
+            }
             _ => false,
         };
-        let changed = |key: &&str| self.values[key].expose_secret() != config.values[key].expose_secret();
+        let changed =
+            |key: &&str| self.values[key].expose_secret() != config.values[key].expose_secret();
         let changed = config.values.keys().copied().filter(changed);
         let (reloaded, others): (Vec<_>, Vec<_>) = changed.partition(|key| RELOADED.contains(key));
         if !reloaded.is_empty() {
-            self.filter.reload(filter(&config.log.filter)).expect("the log is never dropped");
+            self.filter
+                .reload(filter(&config.log.filter))
+                .expect("the log is never dropped");
             self.http.change_to(&config.http);
-            self.values.extend(reloaded.iter().map(|&key| (key, config.values[key].clone())));
+            self.values.extend(
+                reloaded
+                    .iter()
+                    .map(|&key| (key, config.values[key].clone())),
+            );
             let keys = reloaded.join(",");
             tracing::info!(target: RELOAD_TARGET, keys, "SIGHUP: these keys were reloaded");
         }
@@ -121,12 +138,18 @@ struct Certificates {
 impl Certificates {
     fn new(identity: CurrentTlsIdentity) -> Self {
         let (last, applied) = (Ok(identity.get()), Ok(identity.get()));
-        Self { identity, last, applied }
+        Self {
+            identity,
+            last,
+            applied,
+        }
     }
 
     /// Reads the files once. If it is cancelled, the thread that reads is left behind.
     async fn watch(certificates: &mut Option<Self>) {
-        let Some(certificates) = certificates else { return pending().await };
+        let Some(certificates) = certificates else {
+            return pending().await;
+        };
         sleep(INTERVAL).await;
         let identity = certificates.identity.get();
         // It fails if the runtime is shutting down.
@@ -151,13 +174,17 @@ impl Certificates {
         if read == self.applied {
             return false;
         }
-        let replaced = read.as_ref().is_ok_and(|identity| self.identity.replace(Arc::clone(identity)));
+        let replaced = read
+            .as_ref()
+            .is_ok_and(|identity| self.identity.replace(Arc::clone(identity)));
         match &read {
             Ok(identity) if replaced => {
                 let expires = format_rfc3339_seconds(identity.expires());
                 tracing::info!(target: RELOAD_TARGET, %expires, "the TLS certificate was replaced");
             }
-            Ok(_) => tracing::info!(target: RELOAD_TARGET, "the files of http.tls can be used again"),
+            Ok(_) => {
+                tracing::info!(target: RELOAD_TARGET, "the files of http.tls can be used again")
+            }
             Err(reason) => {
                 let effect = "the files of http.tls cannot be used, the certificate in use stays";
                 tracing::error!(target: RELOAD_TARGET, reason, "{effect}");
@@ -183,13 +210,24 @@ mod tests {
     async fn a_configuration_that_is_read_too_late_replaces_no_certificate() {
         let folder = tempfile::tempdir().unwrap();
         let certificates = Made::make(folder.path());
-        let flags = [("http.tls.cert_file", &certificates.server), ("http.tls.key_file", &certificates.server_key)];
+        let flags = [
+            ("http.tls.cert_file", &certificates.server),
+            ("http.tls.key_file", &certificates.server_key),
+        ];
         let flags = flags.map(|(key, path)| (key.to_owned(), path.display().to_string()));
-        let load = move || Config::load(&Sources { flags: flags.to_vec(), ..Sources::default() });
+        let load = move || {
+            Config::load(&Sources {
+                flags: flags.to_vec(),
+                ..Sources::default()
+            })
+        };
         let config = load().unwrap();
         let identity = config.http.tls.clone().unwrap();
         let first = identity.get();
-        let mut reload = Reload::new(&config, tracing_subscriber::reload::Layer::new(config.log.filter.clone()).1);
+        let mut reload = Reload::new(
+            &config,
+            tracing_subscriber::reload::Layer::new(config.log.filter.clone()).1,
+        );
 
         Made::make(folder.path());
         let (sender, receiver) = mpsc::channel::<()>();
@@ -211,7 +249,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let load = || {
             let made = Made::make(folder.path());
-            let files = TlsFiles { certificate: made.server, private_key: made.server_key, client_authorities: None };
+            let files = TlsFiles {
+                certificate: made.server,
+                private_key: made.server_key,
+                client_authorities: None,
+            };
             Arc::new(files.load().unwrap())
         };
         let first = load();

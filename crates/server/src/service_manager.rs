@@ -32,7 +32,9 @@ pub(crate) fn notify_ready(address: SocketAddr) {
 /// Reports the first signal. The manager must not kill the process within `timeout`.
 pub(crate) fn notify_stopping(timeout: Duration) {
     let micros = (timeout + STOP_MARGIN).as_micros();
-    notify(format!("STOPPING=1\nEXTEND_TIMEOUT_USEC={micros}\nSTATUS=shutting down"));
+    notify(format!(
+        "STOPPING=1\nEXTEND_TIMEOUT_USEC={micros}\nSTATUS=shutting down"
+    ));
 }
 
 /// Sends a message, if there is a manager, by a thread of its own: the library blocks while the manager does not read.
@@ -57,9 +59,14 @@ pub(crate) fn take_socket() -> anyhow::Result<Option<HttpListener>> {
     if count == 0 {
         return Ok(None);
     }
-    ensure!(count == 1, "the service manager passed {count} sockets (LISTEN_FDS): pass exactly one");
+    ensure!(
+        count == 1,
+        "the service manager passed {count} sockets (LISTEN_FDS): pass exactly one"
+    );
     let socket = sockets.take_tcp_listener(0).ok().flatten().context(
         "the service manager passed no listening TCP socket (LISTEN_FDS): set ListenStream to an address with a port",
     )?;
-    HttpListener::inherited(socket).map(Some).context("the service manager passed a socket (LISTEN_FDS)")
+    HttpListener::inherited(socket)
+        .map(Some)
+        .context("the service manager passed a socket (LISTEN_FDS)")
 }

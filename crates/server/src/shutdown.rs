@@ -46,8 +46,12 @@ impl Signals {
     /// Receives SIGTERM and SIGINT from now on, on the current runtime.
     pub(crate) fn listen() -> io::Result<Self> {
         let signals = Self::default();
-        signals.on(SignalKind::terminate(), |signals| signals.request_shutdown(true))?;
-        signals.on(SignalKind::interrupt(), |signals| signals.request_shutdown(false))?;
+        signals.on(SignalKind::terminate(), |signals| {
+            signals.request_shutdown(true)
+        })?;
+        signals.on(SignalKind::interrupt(), |signals| {
+            signals.request_shutdown(false)
+        })?;
         Ok(signals)
     }
 
@@ -80,7 +84,9 @@ impl Signals {
         match self.request() {
             None => _ = self.0.first.set(ShutdownRequest { arrived_at, drain }),
             Some(first) if arrived_at - first.arrived_at < SECOND_SIGNAL_DELAY => {
-                tracing::debug!("a second signal was ignored: it arrived within a second of the first");
+                tracing::debug!(
+                    "a second signal was ignored: it arrived within a second of the first"
+                );
             }
             Some(_) => self.end_shutdown(),
         }
@@ -116,7 +122,9 @@ impl Signals {
 fn has_hung_up(terminal: &impl AsFd) -> bool {
     let mut polled = [PollFd::new(terminal.as_fd(), PollFlags::empty())];
     poll(&mut polled, PollTimeout::ZERO).is_ok()
-        && polled[0].revents().is_some_and(|events| events.contains(PollFlags::POLLHUP))
+        && polled[0]
+            .revents()
+            .is_some_and(|events| events.contains(PollFlags::POLLHUP))
 }
 
 #[cfg(test)]
@@ -133,7 +141,13 @@ mod tests {
             advance(Duration::from_millis(milliseconds)).await;
             signals.request_shutdown(milliseconds == 0);
             assert_eq!(signals.0.second.get().is_some(), is_counted);
-            assert_eq!(signals.first().await, ShutdownRequest { arrived_at, drain: true });
+            assert_eq!(
+                signals.first().await,
+                ShutdownRequest {
+                    arrived_at,
+                    drain: true
+                }
+            );
         }
         assert_eq!(signals.request(), Some(signals.first().await));
     }

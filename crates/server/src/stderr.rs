@@ -17,8 +17,14 @@ const PIPE_BUF: usize = 4096;
 /// thread that is blocked in a write holds the lock of [`io::stderr`], so the lock is not taken.
 pub(crate) fn write_line(message: &str) {
     let stderr = io::stderr();
-    for part in format!("animal-store: {message}\n").as_bytes().chunks(PIPE_BUF) {
-        let has_room = poll(&mut [PollFd::new(stderr.as_fd(), PollFlags::POLLOUT)], TIMEOUT) == Ok(1);
+    for part in format!("animal-store: {message}\n")
+        .as_bytes()
+        .chunks(PIPE_BUF)
+    {
+        let has_room = poll(
+            &mut [PollFd::new(stderr.as_fd(), PollFlags::POLLOUT)],
+            TIMEOUT,
+        ) == Ok(1);
         // If standard error is closed, only the exit code is left.
         if !has_room || write(&stderr, part).is_err() {
             return;

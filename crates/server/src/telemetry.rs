@@ -58,8 +58,11 @@ pub(crate) type LogFilter = reload::Handle<Targets, Registry>;
 
 /// Adds the targets whose level the configuration cannot change. Spans are not part of the log.
 pub(crate) fn filter(configured: &Targets) -> Targets {
-    let [audit, reload] = [AuditEntry::LOG_TARGET, RELOAD_TARGET].map(|target| (target, LevelFilter::INFO));
-    configured.clone().with_targets([audit, reload, (traces::TARGET, LevelFilter::OFF)])
+    let [audit, reload] =
+        [AuditEntry::LOG_TARGET, RELOAD_TARGET].map(|target| (target, LevelFilter::INFO));
+    configured
+        .clone()
+        .with_targets([audit, reload, (traces::TARGET, LevelFilter::OFF)])
 }
 
 /// Log of a command on standard error, which records whether a line was lost.
@@ -70,14 +73,19 @@ impl CommandLog {
     /// Fails if a line could not be written.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         let failed = self.0.load(Ordering::Relaxed);
-        ensure!(!failed, "the command succeeded, but its log could not be written to standard error");
+        ensure!(
+            !failed,
+            "the command succeeded, but its log could not be written to standard error"
+        );
         Ok(())
     }
 }
 
 impl Write for CommandLog {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        io::stderr().write_all(line).inspect_err(|_| self.0.store(true, Ordering::Relaxed))?;
+        io::stderr()
+            .write_all(line)
+            .inspect_err(|_| self.0.store(true, Ordering::Relaxed))?;
         Ok(line.len())
     }
 
@@ -87,12 +95,17 @@ impl Write for CommandLog {
 }
 
 /// Starts the log of a process that serves: on standard output, written by its own thread. `spans` receives the spans.
-pub(crate) fn start(config: &LogConfig, spans: Option<SpanLayer>) -> io::Result<(ServiceLog, LogFilter)> {
+pub(crate) fn start(
+    config: &LogConfig,
+    spans: Option<SpanLayer>,
+) -> io::Result<(ServiceLog, LogFilter)> {
     let stdout = io::stdout();
     // The stream of the standard library would flush every line; the file does not.
     let file = File::from(stdout.as_fd().try_clone_to_owned()?);
     let log = ServiceLog::start(file, QUEUE_LINES, |error| {
-        stderr::write_line(&format!("the log cannot be written to standard output: {error}"));
+        stderr::write_line(&format!(
+            "the log cannot be written to standard output: {error}"
+        ));
     })?;
     let writer = log.clone();
     let filter = init(config, spans, stdout.is_terminal(), move || writer.clone());
@@ -103,7 +116,9 @@ pub(crate) fn start(config: &LogConfig, spans: Option<SpanLayer>) -> io::Result<
 pub(crate) fn start_for_command(config: &LogConfig) -> CommandLog {
     let log = CommandLog::default();
     let writer = log.clone();
-    init(config, None, io::stderr().is_terminal(), move || writer.clone());
+    init(config, None, io::stderr().is_terminal(), move || {
+        writer.clone()
+    });
     log
 }
 
@@ -116,7 +131,11 @@ fn init(
     let (filter, log_filter) = reload::Layer::new(filter(&config.filter));
     let layer = tracing_subscriber::fmt::layer().with_writer(writer);
     // On a terminal the default: colours, unless NO_COLOR is set.
-    let layer = if terminal { layer } else { layer.with_ansi(false) };
+    let layer = if terminal {
+        layer
+    } else {
+        layer.with_ansi(false)
+    };
     let log = if config.json.unwrap_or(!terminal) {
         layer.event_format(JsonLine).with_filter(filter).boxed()
     } else {

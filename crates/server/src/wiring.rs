@@ -51,13 +51,24 @@ pub(crate) async fn start(
     serves_get_pet: bool,
 ) -> anyhow::Result<(impl Fn() -> UseCases + Clone + Send + 'static, Adapters)> {
     let (pets, api_keys) = (storage.to_string(), keys.to_string());
-    let Storage { new_repository, readiness: storage_probe, writer } =
-        Storage::start(storage, &mut file, registry).await?;
-    let Keys { directory, uses, readiness: keys_probe, writer: uses_writer } =
-        Keys::start(keys, &mut file, registry).await?;
+    let Storage {
+        new_repository,
+        readiness: storage_probe,
+        writer,
+    } = Storage::start(storage, &mut file, registry).await?;
+    let Keys {
+        directory,
+        uses,
+        readiness: keys_probe,
+        writer: uses_writer,
+    } = Keys::start(keys, &mut file, registry).await?;
     file.register_metrics(registry);
     tracing::info!(pets, api_keys, "storage selected");
-    let adapters = Adapters { readiness: CheckReadiness::new(storage_probe, keys_probe), writer, uses_writer };
+    let adapters = Adapters {
+        readiness: CheckReadiness::new(storage_probe, keys_probe),
+        writer,
+        uses_writer,
+    };
     let use_cases = move || {
         let repository = new_repository();
         UseCases {
@@ -72,7 +83,11 @@ pub(crate) async fn start(
 }
 
 impl Keys {
-    async fn start(keys: KeysConfig, file: &mut SharedFile, registry: &mut Registry) -> anyhow::Result<Self> {
+    async fn start(
+        keys: KeysConfig,
+        file: &mut SharedFile,
+        registry: &mut Registry,
+    ) -> anyhow::Result<Self> {
         Ok(match keys {
             KeysConfig::Sqlite(sqlite) => {
                 let store = SqliteApiKeyStore::new(file.open(&sqlite).await?);
@@ -84,24 +99,43 @@ impl Keys {
                     readiness: Some(Arc::new(Arc::downgrade(&directory))),
                     directory,
                     uses: Arc::new(uses),
-                    writer: Some(tokio::spawn(async { _ = tokio::join!(writer_end, follower_end) })),
+                    writer: Some(tokio::spawn(async {
+                        _ = tokio::join!(writer_end, follower_end)
+                    })),
                 }
             }
             KeysConfig::Memory { tokens } => {
                 let directory = Arc::new(MemoryApiKeyDirectory::new(&tokens));
-                Self { uses: directory.clone(), directory, readiness: None, writer: None }
+                Self {
+                    uses: directory.clone(),
+                    directory,
+                    readiness: None,
+                    writer: None,
+                }
             }
             KeysConfig::Postgres(postgres) => {
                 let store = PgApiKeyStore::new(postgres.endpoint, postgres.settings);
                 let (uses, writer) = store.start_uses(registry);
                 let directory = Arc::new(store.start_directory(registry));
-                Self { readiness: Some(directory.clone()), directory, uses: Arc::new(uses), writer: Some(writer) }
+                Self {
+                    readiness: Some(directory.clone()),
+                    directory,
+                    uses: Arc::new(uses),
+                    writer: Some(writer),
+                }
             }
             KeysConfig::Redis(redis) => {
-                let (uses, writer) = RedisApiKeyUses::start(redis.endpoint.clone(), &redis.directory, registry);
-                let directory = RedisApiKeyDirectory::connect(redis.endpoint, redis.directory, registry).await;
+                let (uses, writer) =
+                    RedisApiKeyUses::start(redis.endpoint.clone(), &redis.directory, registry);
+                let directory =
+                    RedisApiKeyDirectory::connect(redis.endpoint, redis.directory, registry).await;
                 let directory = Arc::new(directory);
-                Self { readiness: Some(directory.clone()), directory, uses: Arc::new(uses), writer: Some(writer) }
+                Self {
+                    readiness: Some(directory.clone()),
+                    directory,
+                    uses: Arc::new(uses),
+                    writer: Some(writer),
+                }
             }
         })
     }

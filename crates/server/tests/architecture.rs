@@ -38,7 +38,19 @@ const ALLOWED: &[(&str, &[&str])] = &[
 const ALLOWED_EXTERNAL: &[(&str, &[&str])] = &[
     ("domain", &["thiserror"]),
     // mockall, proptest and tokio: only with the feature `test-support`.
-    ("app", &["async-trait", "crc32fast", "mockall", "proptest", "secrecy", "sha2", "thiserror", "tokio"]),
+    (
+        "app",
+        &[
+            "async-trait",
+            "crc32fast",
+            "mockall",
+            "proptest",
+            "secrecy",
+            "sha2",
+            "thiserror",
+            "tokio",
+        ],
+    ),
 ];
 
 struct Workspace {
@@ -56,11 +68,21 @@ struct Dependency {
 
 static WORKSPACE: LazyLock<Workspace> = LazyLock::new(|| {
     let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--no-deps", "--format-version=1", "--offline", "--manifest-path"])
+        .args([
+            "metadata",
+            "--no-deps",
+            "--format-version=1",
+            "--offline",
+            "--manifest-path",
+        ])
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.toml"))
         .output()
         .expect("cargo metadata");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let metadata: Value = serde_json::from_slice(&output.stdout).expect("JSON");
 
     let mut crates = BTreeSet::new();
@@ -79,18 +101,31 @@ static WORKSPACE: LazyLock<Workspace> = LazyLock::new(|| {
         }
         crates.insert(from);
     }
-    let is_known = |edge: &Dependency| edge.from == "animal-store-server" && edge.to == "animal-store-app";
-    assert!(dependencies.iter().any(is_known), "the dependency of server on app is missing");
-    Workspace { crates, dependencies }
+    let is_known =
+        |edge: &Dependency| edge.from == "animal-store-server" && edge.to == "animal-store-app";
+    assert!(
+        dependencies.iter().any(is_known),
+        "the dependency of server on app is missing"
+    );
+    Workspace {
+        crates,
+        dependencies,
+    }
 });
 
 fn rule<'a>(rules: &'a [(&str, &'a [&'a str])], name: &str) -> Option<&'a [&'a str]> {
-    rules.iter().find(|(rule, _)| name.strip_prefix(PREFIX) == Some(rule)).map(|&(_, allowed)| allowed)
+    rules
+        .iter()
+        .find(|(rule, _)| name.strip_prefix(PREFIX) == Some(rule))
+        .map(|&(_, allowed)| allowed)
 }
 
 #[test]
 fn every_crate_has_a_rule_and_every_rule_a_crate() {
-    let ruled: BTreeSet<String> = ALLOWED.iter().map(|(name, _)| format!("{PREFIX}{name}")).collect();
+    let ruled: BTreeSet<String> = ALLOWED
+        .iter()
+        .map(|(name, _)| format!("{PREFIX}{name}"))
+        .collect();
     assert_eq!(WORKSPACE.crates, ruled);
 }
 
@@ -106,19 +141,39 @@ fn dependencies_between_crates_of_the_workspace_point_inward() {
 
 #[test]
 fn the_inner_crates_have_few_external_dependencies() {
-    for Dependency { from, to, .. } in WORKSPACE.dependencies.iter().filter(|edge| !edge.to.starts_with(PREFIX)) {
+    for Dependency { from, to, .. } in WORKSPACE
+        .dependencies
+        .iter()
+        .filter(|edge| !edge.to.starts_with(PREFIX))
+    {
         if let Some(allowed) = rule(ALLOWED_EXTERNAL, from) {
-            assert!(allowed.contains(&to.as_str()), "{from} must not depend on {to}");
+            assert!(
+                allowed.contains(&to.as_str()),
+                "{from} must not depend on {to}"
+            );
         }
     }
 }
 
 #[test]
 fn only_tests_use_mocks_and_the_runtime_of_app() {
-    for Dependency { from, to, optional, features } in &WORKSPACE.dependencies {
-        let for_tests = ["mockall", "proptest", &format!("{PREFIX}test-servers")].contains(&to.as_str())
+    for Dependency {
+        from,
+        to,
+        optional,
+        features,
+    } in &WORKSPACE.dependencies
+    {
+        let for_tests = ["mockall", "proptest", &format!("{PREFIX}test-servers")]
+            .contains(&to.as_str())
             || to == "tokio" && *from == format!("{PREFIX}app");
-        assert!(!for_tests || *optional, "{from} depends on {to} outside of tests");
-        assert!(!features.contains("test-support"), "{from} uses the mocks of {to} outside of tests");
+        assert!(
+            !for_tests || *optional,
+            "{from} depends on {to} outside of tests"
+        );
+        assert!(
+            !features.contains("test-support"),
+            "{from} uses the mocks of {to} outside of tests"
+        );
     }
 }

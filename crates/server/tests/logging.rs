@@ -16,13 +16,21 @@ const MACROS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "event"];
 /// Returns the sources of all crates, without files that contain only tests.
 fn sources() -> Vec<PathBuf> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let folders = fs::read_dir(crates).expect("the crates").map(|entry| entry.expect("a crate").path().join("src"));
+    let folders = fs::read_dir(crates)
+        .expect("the crates")
+        .map(|entry| entry.expect("a crate").path().join("src"));
     let mut pending: Vec<PathBuf> = folders.collect();
     let mut files = Vec::new();
     while let Some(path) = pending.pop() {
         if path.is_dir() {
-            pending.extend(fs::read_dir(path).expect("a folder").map(|entry| entry.expect("a file").path()));
-        } else if path.extension().is_some_and(|extension| extension == "rs") && !path.ends_with("tests.rs") {
+            pending.extend(
+                fs::read_dir(path)
+                    .expect("a folder")
+                    .map(|entry| entry.expect("a file").path()),
+            );
+        } else if path.extension().is_some_and(|extension| extension == "rs")
+            && !path.ends_with("tests.rs")
+        {
             files.push(path);
         }
     }
@@ -31,7 +39,8 @@ fn sources() -> Vec<PathBuf> {
 
 /// Splits the arguments of a macro, which the text starts with, at commas outside of strings and brackets.
 fn arguments(text: &str) -> Vec<&str> {
-    let (mut arguments, mut start, mut depth, mut in_string, mut escaped) = (Vec::new(), 0, 0, false, false);
+    let (mut arguments, mut start, mut depth, mut in_string, mut escaped) =
+        (Vec::new(), 0, 0, false, false);
     for (index, character) in text.char_indices() {
         match character {
             _ if escaped => escaped = false,
@@ -55,15 +64,26 @@ fn arguments(text: &str) -> Vec<&str> {
 
 /// Returns the field of an argument such as `%address`, `status = 500` or `reason`. Other arguments have none.
 fn field(argument: &str) -> Option<&str> {
-    let name = argument.split('=').next()?.trim().trim_start_matches(['%', '?']);
-    let word = |character: char| character.is_ascii_lowercase() || character.is_ascii_digit() || character == '_';
+    let name = argument
+        .split('=')
+        .next()?
+        .trim()
+        .trim_start_matches(['%', '?']);
+    let word = |character: char| {
+        character.is_ascii_lowercase() || character.is_ascii_digit() || character == '_'
+    };
     (!name.is_empty() && name.chars().all(word)).then_some(name)
 }
 
 fn logged_fields(source: &str) -> BTreeSet<&str> {
-    let production = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let production = source
+        .split("#[cfg(test)]\nmod tests {")
+        .next()
+        .unwrap_or_default();
     let macros = MACROS.map(|name| format!("tracing::{name}!("));
-    let calls = macros.iter().flat_map(|start| production.split(start.as_str()).skip(1));
+    let calls = macros
+        .iter()
+        .flat_map(|start| production.split(start.as_str()).skip(1));
     calls.flat_map(arguments).filter_map(field).collect()
 }
 
@@ -78,8 +98,16 @@ fn the_fields_of_a_macro_are_found() {
 
 #[test]
 fn the_documentation_lists_exactly_the_fields_that_are_logged() {
-    let table = DOCUMENTATION.split("## Fields").nth(1).expect("the fields").split("\n## ").next().unwrap_or_default();
-    let rows = table.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    let table = DOCUMENTATION
+        .split("## Fields")
+        .nth(1)
+        .expect("the fields")
+        .split("\n## ")
+        .next()
+        .unwrap_or_default();
+    let rows = table
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split('`').next());
     let documented: BTreeSet<String> = rows.map(str::to_owned).collect();
 
     let mut logged: BTreeSet<String> = COMMON.map(str::to_owned).into();
@@ -87,7 +115,12 @@ fn the_documentation_lists_exactly_the_fields_that_are_logged() {
         let source = fs::read_to_string(&path).expect("a source file");
         for name in MACROS {
             let calls = source.matches(&format!(" {name}!(")).count();
-            assert_eq!(calls, 0, "{}: write tracing::{name}!, which this test finds", path.display());
+            assert_eq!(
+                calls,
+                0,
+                "{}: write tracing::{name}!, which this test finds",
+                path.display()
+            );
         }
         logged.extend(logged_fields(&source).into_iter().map(str::to_owned));
     }

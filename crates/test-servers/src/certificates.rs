@@ -5,7 +5,9 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
+};
 use rustls::{
     ClientConfig, RootCertStore,
     crypto::ring,
@@ -14,7 +16,10 @@ use rustls::{
 
 /// Files with an authority and with certificates that it signed: for a server named `localhost`, and for a client.
 #[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "the names of the files describe their contents")]
+#[expect(
+    missing_docs,
+    reason = "the names of the files describe their contents"
+)]
 pub struct Certificates {
     pub authority: PathBuf,
     pub server: PathBuf,
@@ -32,7 +37,8 @@ impl Certificates {
 
     /// Creates the files in this folder, with certificates that end at this time, not before 1970.
     pub fn make_until(folder: &Path, end: SystemTime) -> Self {
-        let end = date_time_ymd(1970, 1, 1) + end.duration_since(UNIX_EPOCH).expect("not before 1970");
+        let end =
+            date_time_ymd(1970, 1, 1) + end.duration_since(UNIX_EPOCH).expect("not before 1970");
         let parameters = |subject: &str, names: &[&str]| {
             let mut parameters = parameters(subject, names);
             parameters.not_after = end;
@@ -68,7 +74,9 @@ impl Certificates {
 #[must_use]
 pub fn tls_client(authority: &Path) -> ClientConfig {
     let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_file(authority).expect("a certificate")).expect("an authority");
+    roots
+        .add(CertificateDer::from_pem_file(authority).expect("a certificate"))
+        .expect("an authority");
     ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .expect("versions")
@@ -80,6 +88,8 @@ pub fn tls_client(authority: &Path) -> ClientConfig {
 fn parameters(subject: &str, names: &[&str]) -> CertificateParams {
     let names: Vec<_> = names.iter().map(ToString::to_string).collect();
     let mut parameters = CertificateParams::new(names).expect("parameters");
-    parameters.distinguished_name.push(DnType::CommonName, subject);
+    parameters
+        .distinguished_name
+        .push(DnType::CommonName, subject);
     parameters
 }

@@ -41,7 +41,12 @@ impl FaultProxy {
     pub fn to(port: u16) -> Self {
         let listener = port::listener();
         let address = listener.local_addr().expect("an address");
-        let mut proxy = Self { address, server: ([127, 0, 0, 1], port).into(), shared: Arc::default(), listener: None };
+        let mut proxy = Self {
+            address,
+            server: ([127, 0, 0, 1], port).into(),
+            shared: Arc::default(),
+            listener: None,
+        };
         proxy.listen(listener);
         proxy
     }
@@ -151,12 +156,16 @@ impl Drop for FaultProxy {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("nothing panics while it holds the lock")
+        self.state
+            .lock()
+            .expect("nothing panics while it holds the lock")
     }
 
     fn connect(self: &Arc<Self>, client: TcpStream, server: SocketAddr) {
         // Without a server, the connection of the client is closed.
-        let Ok(server) = TcpStream::connect(server) else { return };
+        let Ok(server) = TcpStream::connect(server) else {
+            return;
+        };
         for stream in [&client, &server] {
             stream.set_nodelay(true).expect("a TCP stream");
         }
@@ -185,12 +194,26 @@ impl Shared {
     }
 
     fn hold_up(&self, bytes: &[u8]) {
-        let mut state = self.changed.wait_while(self.lock(), |state| state.frozen).expect("nothing panics");
-        if state.holding.is_some_and(|text| bytes.windows(text.len()).any(|part| part == text.as_bytes())) {
+        let mut state = self
+            .changed
+            .wait_while(self.lock(), |state| state.frozen)
+            .expect("nothing panics");
+        if state.holding.is_some_and(|text| {
+            bytes
+                .windows(text.len())
+                .any(|part| part == text.as_bytes())
+        }) {
             state.held += 1;
-            state = self.changed.wait_while(state, |state| state.holding.is_some()).expect("nothing panics");
+            state = self
+                .changed
+                .wait_while(state, |state| state.holding.is_some())
+                .expect("nothing panics");
         }
         let delay = state.delay;
-        drop(self.changed.wait_timeout_while(state, delay, |state| state.delay == delay).expect("nothing panics"));
+        drop(
+            self.changed
+                .wait_timeout_while(state, delay, |state| state.delay == delay)
+                .expect("nothing panics"),
+        );
     }
 }

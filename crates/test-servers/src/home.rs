@@ -22,8 +22,16 @@ impl Home {
     /// Creates a folder of the user that runs the test.
     pub(crate) fn for_this_user() -> Self {
         let directory = TempDir::new().expect("a folder");
-        let owner = directory.path().metadata().expect("the folder exists").uid();
-        Self { directory, owner, become_user: None }
+        let owner = directory
+            .path()
+            .metadata()
+            .expect("the folder exists")
+            .uid();
+        Self {
+            directory,
+            owner,
+            become_user: None,
+        }
     }
 
     /// Creates a folder of the user that runs the test, or of `postgres` if that is root: PostgreSQL and PgBouncer
@@ -78,7 +86,10 @@ impl Home {
 }
 
 fn id_of_postgres(which: &str) -> u32 {
-    let output = Command::new("id").args([which, "postgres"]).output().expect("id runs");
+    let output = Command::new("id")
+        .args([which, "postgres"])
+        .output()
+        .expect("id runs");
     let id = String::from_utf8_lossy(&output.stdout).trim().parse();
     id.expect("the user postgres, which the package of PostgreSQL creates")
 }

@@ -30,20 +30,33 @@ impl HttpClient {
     /// A client of the server at this address, without an API key.
     #[must_use]
     pub const fn new(address: SocketAddr) -> Self {
-        Self { address, authorization: None }
+        Self {
+            address,
+            authorization: None,
+        }
     }
 
     /// The same client, sending this token as its API key.
     #[must_use]
     pub fn with_token(self, token: &str) -> Self {
-        Self { authorization: Some(format!("Bearer {token}")), ..self }
+        Self {
+            authorization: Some(format!("Bearer {token}")),
+            ..self
+        }
     }
 
     /// A request with any method. The target is sent exactly as given.
     pub fn request(&self, method: &str, target: &str) -> Request {
         let head = format!("{method} {target} HTTP/1.1\r\nHost: {}\r\n", self.address).into_bytes();
-        let request = Request { address: self.address, method: method.to_owned(), head, body: Body::Absent };
-        self.authorization.iter().fold(request, |request, value| request.header("Authorization", value))
+        let request = Request {
+            address: self.address,
+            method: method.to_owned(),
+            head,
+            body: Body::Absent,
+        };
+        self.authorization.iter().fold(request, |request, value| {
+            request.header("Authorization", value)
+        })
     }
 
     /// Sends a GET request.
@@ -57,7 +70,8 @@ impl HttpClient {
 impl Request {
     /// Adds a header. A name may be added more than once.
     pub fn header(mut self, name: &str, value: &str) -> Self {
-        self.head.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
+        self.head
+            .extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
         self
     }
 
@@ -83,8 +97,13 @@ impl Request {
     #[track_caller]
     #[must_use]
     pub fn begin_json(self, length: usize) -> RawConnection {
-        let typed = self.header("Content-Type", "application/json").header("Content-Length", &length.to_string());
-        typed.header("Expect", "100-continue").begin().expect("a connection")
+        let typed = self
+            .header("Content-Type", "application/json")
+            .header("Content-Length", &length.to_string());
+        typed
+            .header("Expect", "100-continue")
+            .begin()
+            .expect("a connection")
     }
 
     /// Sends the request and returns the response.
@@ -93,7 +112,11 @@ impl Request {
     pub fn send(self) -> Response {
         let is_head = self.method == "HEAD";
         let mut connection = self.begin().expect("a connection");
-        if is_head { connection.response_to_head() } else { connection.response() }
+        if is_head {
+            connection.response_to_head()
+        } else {
+            connection.response()
+        }
     }
 
     /// Sends the request and returns its connection, from which no response is read yet.
@@ -105,7 +128,9 @@ impl Request {
         let mut bytes = self.head;
         match self.body {
             Body::WithLength(body) if !body.is_empty() => {
-                bytes.extend_from_slice(format!("Content-Length: {}\r\n\r\n", body.len()).as_bytes());
+                bytes.extend_from_slice(
+                    format!("Content-Length: {}\r\n\r\n", body.len()).as_bytes(),
+                );
                 bytes.extend_from_slice(&body);
             }
             Body::Absent | Body::WithLength(_) => bytes.extend_from_slice(b"\r\n"),

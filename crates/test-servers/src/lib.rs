@@ -2,7 +2,10 @@
 //!
 //! Each server listens on a free port of 127.0.0.1 and keeps its data in a temporary folder. It ends when its value is
 //! dropped, and also when the test process is killed.
-#![expect(clippy::missing_panics_doc, reason = "a server that does not start fails the test")]
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "a server that does not start fails the test"
+)]
 
 mod certificates;
 mod exposition;

@@ -13,7 +13,8 @@ use crate::{PostgresServer, psql::psql};
 static DATABASES: AtomicU32 = AtomicU32::new(0);
 
 /// The server for all tests of this process, each of which may have a pool of connections.
-static SERVER: LazyLock<PostgresServer> = LazyLock::new(|| PostgresServer::with(&["max_connections=300"]));
+static SERVER: LazyLock<PostgresServer> =
+    LazyLock::new(|| PostgresServer::with(&["max_connections=300"]));
 
 /// A PostgreSQL database for one test: in the server of `TEST_POSTGRES_URL`, otherwise in a server that the tests of
 /// this process share.
@@ -37,17 +38,36 @@ impl PgDatabase {
             encoding => format!("ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C'"),
         };
         match env::var_os("TEST_POSTGRES_URL") {
-            Some(url) => Self::make(&with_database(url.to_str().expect("UTF-8"), "postgres"), false, &options),
+            Some(url) => Self::make(
+                &with_database(url.to_str().expect("UTF-8"), "postgres"),
+                false,
+                &options,
+            ),
             None => Self::make(&SERVER.url("postgres"), true, &options),
         }
     }
 
     #[track_caller]
     fn make(server: &str, is_own_server: bool, options: &str) -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos();
-        let name = format!("test_{}_{now}_{}", id(), DATABASES.fetch_add(1, Ordering::Relaxed));
-        psql(server, &format!("CREATE DATABASE {name} TEMPLATE template0 {options}")).expect("a database");
-        Self { url: with_database(server, &name), name, dropped_from: (!is_own_server).then(|| server.to_owned()) }
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .expect("after 1970")
+            .as_nanos();
+        let name = format!(
+            "test_{}_{now}_{}",
+            id(),
+            DATABASES.fetch_add(1, Ordering::Relaxed)
+        );
+        psql(
+            server,
+            &format!("CREATE DATABASE {name} TEMPLATE template0 {options}"),
+        )
+        .expect("a database");
+        Self {
+            url: with_database(server, &name),
+            name,
+            dropped_from: (!is_own_server).then(|| server.to_owned()),
+        }
     }
 
     /// The name of the database.
@@ -66,7 +86,11 @@ impl PgDatabase {
         let name = format!("user_of_{}", self.name);
         self.sql(&format!("CREATE ROLE {name} LOGIN"));
         let server = self.url.split_once('@').expect("the URL has a user").1;
-        PgUser { url: format!("postgres://{name}@{server}"), name, database: self.url.clone() }
+        PgUser {
+            url: format!("postgres://{name}@{server}"),
+            name,
+            database: self.url.clone(),
+        }
     }
 
     /// Runs SQL with `psql`. Returns the rows as lines, with `|` between columns.
@@ -103,7 +127,10 @@ pub struct PgUser {
 impl Drop for PgUser {
     fn drop(&mut self) {
         // The server may have been stopped.
-        let _ = psql(&self.database, &format!("DROP OWNED BY {0}; DROP ROLE {0}", self.name));
+        let _ = psql(
+            &self.database,
+            &format!("DROP OWNED BY {0}; DROP ROLE {0}", self.name),
+        );
     }
 }
 

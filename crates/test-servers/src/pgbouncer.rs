@@ -20,10 +20,20 @@ impl PgBouncer {
                  pool_mode = {mode}\ndefault_pool_size = {pool_size}\n"
             );
             let settings = home.write("pgbouncer.ini", &settings).display().to_string();
-            let process = Watched::start(&home, "KILL", &programs::find("pgbouncer"), &[settings], "process up")?;
+            let process = Watched::start(
+                &home,
+                "KILL",
+                &programs::find("pgbouncer"),
+                &[settings],
+                "process up",
+            )?;
             Ok((process, port))
         });
-        Self { _process: process, _home: home, port }
+        Self {
+            _process: process,
+            _home: home,
+            port,
+        }
     }
 
     /// The URL of a database of the server.

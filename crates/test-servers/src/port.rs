@@ -8,11 +8,17 @@ use std::{
 pub(crate) fn listener() -> TcpListener {
     let random = || RandomState::new().build_hasher().finish() % 20_000;
     let ports = (0..1000).map(|_| 10_000 + u16::try_from(random()).expect("below 20,000"));
-    ports.map(|port| TcpListener::bind(("127.0.0.1", port))).find_map(Result::ok).expect("a free port")
+    ports
+        .map(|port| TcpListener::bind(("127.0.0.1", port)))
+        .find_map(Result::ok)
+        .expect("a free port")
 }
 
 /// Starts a server on a free port. Another process may take the port first, so it is tried a few times.
-pub(crate) fn start_on_free_port<T>(server: &str, mut start: impl FnMut(u16) -> Result<T, String>) -> T {
+pub(crate) fn start_on_free_port<T>(
+    server: &str,
+    mut start: impl FnMut(u16) -> Result<T, String>,
+) -> T {
     let mut log = String::new();
     for _ in 0..10 {
         let port = listener().local_addr().expect("an address").port();

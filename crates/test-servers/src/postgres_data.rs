@@ -8,7 +8,13 @@ use std::{
 use crate::{home::Home, programs};
 
 /// If these change, the archive needs another name.
-const INITDB: [&str; 5] = ["--no-sync", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--username=postgres"];
+const INITDB: [&str; 5] = [
+    "--no-sync",
+    "--auth=trust",
+    "--encoding=UTF8",
+    "--locale=C.UTF-8",
+    "--username=postgres",
+];
 
 /// Creates a data folder for PostgreSQL in this home.
 ///
@@ -16,13 +22,26 @@ const INITDB: [&str; 5] = ["--no-sync", "--auth=trust", "--encoding=UTF8", "--lo
 /// it is never incomplete, neither while it is created nor after a cleanup of the temporary folder.
 pub(crate) fn make(home: &Home) -> PathBuf {
     let version = output(home.command(programs::find("postgres")).arg("--version"));
-    let version = version.split_whitespace().nth(2).expect("`postgres (PostgreSQL) 15.1`, and more");
-    let archive = env::temp_dir().join(format!("animal-store-test-postgres-{version}-{}.tar", home.owner()));
+    let version = version
+        .split_whitespace()
+        .nth(2)
+        .expect("`postgres (PostgreSQL) 15.1`, and more");
+    let archive = env::temp_dir().join(format!(
+        "animal-store-test-postgres-{version}-{}.tar",
+        home.owner()
+    ));
     // An archive of another user could contain anything.
-    if archive.metadata().is_ok_and(|file| file.uid() == home.owner()) {
+    if archive
+        .metadata()
+        .is_ok_and(|file| file.uid() == home.owner())
+    {
         output(home.command("tar").arg("-xf").arg(archive));
     } else {
-        output(home.command(programs::find("initdb")).args(["-D", "data"]).args(INITDB));
+        output(
+            home.command(programs::find("initdb"))
+                .args(["-D", "data"])
+                .args(INITDB),
+        );
         keep(home, &archive);
     }
     home.path().join("data")
@@ -35,7 +54,13 @@ fn keep(home: &Home, archive: &Path) {
 }
 
 fn output(command: &mut Command) -> String {
-    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}; is PostgreSQL installed?"));
-    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    let output = command
+        .output()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}; is PostgreSQL installed?"));
+    assert!(
+        output.status.success(),
+        "{command:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8_lossy(&output.stdout).into_owned()
 }

@@ -38,10 +38,19 @@ impl RawConnection {
     /// If the server accepts no connection.
     pub fn try_open(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect_timeout(&address, Self::TIMEOUT)?;
-        stream.set_read_timeout(Some(Self::TIMEOUT)).expect("a read timeout");
-        stream.set_write_timeout(Some(Self::TIMEOUT)).expect("a write timeout");
+        stream
+            .set_read_timeout(Some(Self::TIMEOUT))
+            .expect("a read timeout");
+        stream
+            .set_write_timeout(Some(Self::TIMEOUT))
+            .expect("a write timeout");
         stream.set_nodelay(true).expect("no delay");
-        Ok(Self { stream, tls: None, sent: String::new(), received: Vec::new() })
+        Ok(Self {
+            stream,
+            tls: None,
+            sent: String::new(),
+            received: Vec::new(),
+        })
     }
 
     /// Connects to a server named `localhost` with TLS. The handshake takes place when the first bytes are sent.
@@ -50,7 +59,10 @@ impl RawConnection {
     pub fn open_tls(address: SocketAddr, authority: &Path) -> Self {
         let name = "localhost".try_into().expect("a name");
         let tls = ClientConnection::new(Arc::new(tls_client(authority)), name).expect("a client");
-        Self { tls: Some(tls), ..Self::open(address) }
+        Self {
+            tls: Some(tls),
+            ..Self::open(address)
+        }
     }
 
     /// A second handle, so that one thread can send while another reads.
@@ -89,14 +101,16 @@ impl RawConnection {
     #[track_caller]
     #[must_use]
     pub fn response(&mut self) -> Response {
-        self.expect_response(false).expect("a response, not the end of the connection")
+        self.expect_response(false)
+            .expect("a response, not the end of the connection")
     }
 
     /// The next response, to a HEAD request.
     #[track_caller]
     #[must_use]
     pub fn response_to_head(&mut self) -> Response {
-        self.expect_response(true).expect("a response, not the end of the connection")
+        self.expect_response(true)
+            .expect("a response, not the end of the connection")
     }
 
     /// All responses until the connection ends.
@@ -126,13 +140,20 @@ impl RawConnection {
     /// Waits for the first bytes of the next response.
     #[track_caller]
     pub fn assert_response_begins(&mut self) {
-        assert!(self.read_more().expect("a response") > 0, "the connection ends");
+        assert!(
+            self.read_more().expect("a response") > 0,
+            "the connection ends"
+        );
     }
 
     #[track_caller]
     fn expect_response(&mut self, to_head: bool) -> Option<Response> {
         self.read_response(to_head).unwrap_or_else(|error| {
-            panic!("{error} after {:?}, received {:?}", self.sent, String::from_utf8_lossy(&self.received))
+            panic!(
+                "{error} after {:?}, received {:?}",
+                self.sent,
+                String::from_utf8_lossy(&self.received)
+            )
         })
     }
 
@@ -146,7 +167,11 @@ impl RawConnection {
                 return Err(ErrorKind::TimedOut.into());
             }
             if self.read_more()? == 0 {
-                return if self.received.is_empty() { Ok(None) } else { Err(ErrorKind::UnexpectedEof.into()) };
+                return if self.received.is_empty() {
+                    Ok(None)
+                } else {
+                    Err(ErrorKind::UnexpectedEof.into())
+                };
             }
         }
     }
@@ -159,7 +184,14 @@ impl RawConnection {
             None => self.stream.read(&mut buffer),
         };
         match read {
-            Err(error) if matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) => Ok(0),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::ConnectionReset | ErrorKind::BrokenPipe
+                ) =>
+            {
+                Ok(0)
+            }
             read => read.inspect(|&count| self.received.extend_from_slice(&buffer[..count])),
         }
     }

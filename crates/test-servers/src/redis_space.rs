@@ -19,13 +19,28 @@ pub struct RedisSpace {
 impl RedisSpace {
     /// Creates an empty space.
     pub fn new() -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos();
-        let prefix = format!("test-{now}-{}-{}:", id(), SPACES.fetch_add(1, Ordering::Relaxed));
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .expect("after 1970")
+            .as_nanos();
+        let prefix = format!(
+            "test-{now}-{}-{}:",
+            id(),
+            SPACES.fetch_add(1, Ordering::Relaxed)
+        );
         if let Some(url) = env::var_os("TEST_REDIS_URL") {
-            return Self { url: url.into_string().expect("UTF-8"), prefix, server: None };
+            return Self {
+                url: url.into_string().expect("UTF-8"),
+                prefix,
+                server: None,
+            };
         }
         let server = RedisServer::start();
-        Self { url: server.url(), prefix, server: Some(server) }
+        Self {
+            url: server.url(),
+            prefix,
+            server: Some(server),
+        }
     }
 
     /// The URL of the server.

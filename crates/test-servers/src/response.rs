@@ -20,26 +20,46 @@ impl Response {
     pub(crate) fn take(received: &mut Vec<u8>, request: &str, to_head: bool) -> Option<Self> {
         let end = received.windows(4).position(|bytes| bytes == b"\r\n\r\n")? + 4;
         let head = String::from_utf8(received[..end].to_vec()).expect("a head is ASCII");
-        let status = head.strip_prefix("HTTP/1.").and_then(|rest| rest.get(2..5)?.parse().ok());
+        let status = head
+            .strip_prefix("HTTP/1.")
+            .and_then(|rest| rest.get(2..5)?.parse().ok());
         let status = status.unwrap_or_else(|| panic!("no response begins with {head:?}"));
-        let mut response = Self { request: request.to_owned(), status, head, body: Vec::new() };
+        let mut response = Self {
+            request: request.to_owned(),
+            status,
+            head,
+            body: Vec::new(),
+        };
         let has_body = !to_head && status >= 200 && status != 204 && status != 304;
-        let length =
-            if has_body { response.header("Content-Length").expect("a length").parse().expect("a length") } else { 0 };
+        let length = if has_body {
+            response
+                .header("Content-Length")
+                .expect("a length")
+                .parse()
+                .expect("a length")
+        } else {
+            0
+        };
         response.body = received.get(end..end + length)?.to_vec();
         received.drain(..end + length);
         Some(response)
     }
 
     fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.head.lines().skip(1).filter_map(|line| line.split_once(':')).map(|(name, value)| (name, value.trim()))
+        self.head
+            .lines()
+            .skip(1)
+            .filter_map(|line| line.split_once(':'))
+            .map(|(name, value)| (name, value.trim()))
     }
 
     /// The value of a header, which the response must have at most once.
     #[track_caller]
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
-        let mut values = self.headers().filter(|(given, _)| given.eq_ignore_ascii_case(name));
+        let mut values = self
+            .headers()
+            .filter(|(given, _)| given.eq_ignore_ascii_case(name));
         let (_, value) = values.next()?;
         assert!(values.next().is_none(), "{name} is given twice: {self:?}");
         Some(value)
@@ -48,7 +68,9 @@ impl Response {
     /// The names of all headers, in lower case.
     #[must_use]
     pub fn header_names(&self) -> Vec<String> {
-        self.headers().map(|(name, _)| name.to_ascii_lowercase()).collect()
+        self.headers()
+            .map(|(name, _)| name.to_ascii_lowercase())
+            .collect()
     }
 
     /// The items of a header that holds a list, sorted and in lower case. Empty if the header is absent.
@@ -56,8 +78,11 @@ impl Response {
     #[must_use]
     pub fn items(&self, name: &str) -> Vec<String> {
         let list = self.header(name).unwrap_or_default().to_ascii_lowercase();
-        let mut items: Vec<_> =
-            list.split(',').map(|item| item.trim().to_owned()).filter(|item| !item.is_empty()).collect();
+        let mut items: Vec<_> = list
+            .split(',')
+            .map(|item| item.trim().to_owned())
+            .filter(|item| !item.is_empty())
+            .collect();
         items.sort_unstable();
         items
     }
@@ -65,7 +90,8 @@ impl Response {
     /// Returns whether the server announces the end of the connection.
     #[must_use]
     pub fn closes(&self) -> bool {
-        self.header("Connection").is_some_and(|value| value.eq_ignore_ascii_case("close"))
+        self.header("Connection")
+            .is_some_and(|value| value.eq_ignore_ascii_case("close"))
     }
 
     /// The body as text.
@@ -98,7 +124,14 @@ impl Response {
     /// Asserts the value of a header, or its absence.
     #[track_caller]
     pub fn assert_header(&self, name: &str, value: Option<&str>) -> &Self {
-        assert_eq!(self.header(name), value, "{name} of {}\n{}\n{}", self.request, self.head, self.excerpt());
+        assert_eq!(
+            self.header(name),
+            value,
+            "{name} of {}\n{}\n{}",
+            self.request,
+            self.head,
+            self.excerpt()
+        );
         self
     }
 
@@ -106,8 +139,15 @@ impl Response {
     #[track_caller]
     pub fn assert_error(&self, status: u16, code: &str) -> String {
         let body = self.assert_status(status).json();
-        let message = body["message"].as_str().unwrap_or_else(|| panic!("a message: {body}"));
-        assert_eq!(body, json!({ "code": code, "message": message, "status": status }), "{}", self.request);
+        let message = body["message"]
+            .as_str()
+            .unwrap_or_else(|| panic!("a message: {body}"));
+        assert_eq!(
+            body,
+            json!({ "code": code, "message": message, "status": status }),
+            "{}",
+            self.request
+        );
         assert!(!message.is_empty(), "{}", self.request);
         message.to_owned()
     }
@@ -117,18 +157,26 @@ impl Response {
     #[must_use]
     pub fn ids(&self) -> Vec<i64> {
         let pets = self.assert_status(200).json();
-        pets.as_array().expect("an array").iter().map(|pet| pet["id"].as_i64().expect("an id")).collect()
+        pets.as_array()
+            .expect("an array")
+            .iter()
+            .map(|pet| pet["id"].as_i64().expect("an id"))
+            .collect()
     }
 
     /// Asserts that this response to HEAD equals the response to GET without its body.
     #[track_caller]
     pub fn assert_head_of(&self, get: &Self) {
-        self.assert_status(get.status).assert_header("Content-Length", Some(&get.body.len().to_string()));
+        self.assert_status(get.status)
+            .assert_header("Content-Length", Some(&get.body.len().to_string()));
         assert!(self.body.is_empty(), "{}", self.request);
         let comparable = |response: &Self| {
-            let headers = response.headers().map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()));
-            let mut headers: Vec<_> =
-                headers.filter(|(name, _)| !["date", "x-request-id"].contains(&name.as_str())).collect();
+            let headers = response
+                .headers()
+                .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()));
+            let mut headers: Vec<_> = headers
+                .filter(|(name, _)| !["date", "x-request-id"].contains(&name.as_str()))
+                .collect();
             headers.sort_unstable();
             headers
         };

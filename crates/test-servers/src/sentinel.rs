@@ -21,7 +21,11 @@ impl SentinelServer {
     /// that the master is down.
     pub fn of(master: &RedisServer, quorum: usize) -> Self {
         // The certificate of a server with TLS is for this name.
-        let host = if master.certificates.is_some() { "localhost" } else { "127.0.0.1" };
+        let host = if master.certificates.is_some() {
+            "localhost"
+        } else {
+            "127.0.0.1"
+        };
         let mut options = vec![
             "bind 127.0.0.1".to_owned(),
             "sentinel resolve-hostnames yes".to_owned(),
@@ -38,7 +42,12 @@ impl SentinelServer {
                 "tls-replication yes".to_owned(),
             ]);
         }
-        Self::start_by(Self::run, Home::for_this_user(), options, master.certificates.clone())
+        Self::start_by(
+            Self::run,
+            Home::for_this_user(),
+            options,
+            master.certificates.clone(),
+        )
     }
 
     /// Starts three Sentinels of this master, which has this number of replicas. Returns when they know all others.
@@ -54,11 +63,24 @@ impl SentinelServer {
     }
 
     fn run(&self) -> Result<Watched, String> {
-        let (plain, encrypted) = if self.certificates.is_some() { (0, self.port) } else { (self.port, 0) };
+        let (plain, encrypted) = if self.certificates.is_some() {
+            (0, self.port)
+        } else {
+            (self.port, 0)
+        };
         let options = self.options.join("\n");
-        let options = self.home.write("sentinel.conf", &format!("port {plain}\ntls-port {encrypted}\n{options}\n"));
+        let options = self.home.write(
+            "sentinel.conf",
+            &format!("port {plain}\ntls-port {encrypted}\n{options}\n"),
+        );
         let options = [options.display().to_string(), "--sentinel".to_owned()];
-        Watched::start(&self.home, "KILL", Path::new("redis-server"), &options, "+monitor master")
+        Watched::start(
+            &self.home,
+            "KILL",
+            Path::new("redis-server"),
+            &options,
+            "+monitor master",
+        )
     }
 
     /// Lets the Sentinel consider a master down that has not responded for 200 ms.
@@ -68,14 +90,25 @@ impl SentinelServer {
 
     /// Ends the effect of [`SentinelServer::notice`], and waits until the Sentinel considers the master up.
     pub fn calm(&self) {
-        self.command(&["SENTINEL", "SET", "shop", "down-after-milliseconds", "3600000"]);
+        self.command(&[
+            "SENTINEL",
+            "SET",
+            "shop",
+            "down-after-milliseconds",
+            "3600000",
+        ]);
         wait_until(|| self.value("flags") == "master");
     }
 
     /// Returns what the Sentinel knows of the master.
     fn value(&self, name: &str) -> String {
         let master = self.command(&["SENTINEL", "MASTER", "shop"]);
-        master.lines().skip_while(|line| *line != name).nth(1).unwrap_or_default().to_owned()
+        master
+            .lines()
+            .skip_while(|line| *line != name)
+            .nth(1)
+            .unwrap_or_default()
+            .to_owned()
     }
 
     /// Runs a command with `redis-cli` and returns its output. Without TLS only.

@@ -22,7 +22,15 @@ impl<Kind> Server<Kind> {
         options: Vec<String>,
         certificates: Option<Certificates>,
     ) -> Self {
-        let mut server = Self { process: None, home, options, port: 0, certificates, run, kind: PhantomData };
+        let mut server = Self {
+            process: None,
+            home,
+            options,
+            port: 0,
+            certificates,
+            run,
+            kind: PhantomData,
+        };
         port::start_on_free_port("the server", |port| {
             server.port = port;
             server.try_start()
@@ -46,7 +54,9 @@ impl<Kind> Server<Kind> {
 
     /// The certificates of a server with TLS.
     pub const fn certificates(&self) -> &Certificates {
-        self.certificates.as_ref().expect("a server that was started with TLS")
+        self.certificates
+            .as_ref()
+            .expect("a server that was started with TLS")
     }
 
     /// Stops the server at once, as in a crash.

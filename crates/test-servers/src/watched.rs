@@ -60,9 +60,16 @@ impl Watched {
             .spawn()
             .expect("the shell runs");
         let mut pid = String::new();
-        BufReader::new(watcher.stdout.take().expect("a pipe")).read_line(&mut pid).expect("the process id");
-        let lines = BufReader::new(watcher.stderr.take().expect("a pipe")).lines().map_while(Result::ok);
-        let server = Self { watcher, pid: pid.trim_end().to_owned() };
+        BufReader::new(watcher.stdout.take().expect("a pipe"))
+            .read_line(&mut pid)
+            .expect("the process id");
+        let lines = BufReader::new(watcher.stderr.take().expect("a pipe"))
+            .lines()
+            .map_while(Result::ok);
+        let server = Self {
+            watcher,
+            pid: pid.trim_end().to_owned(),
+        };
 
         let (sender, receiver) = mpsc::channel();
         // The rest of the log is discarded: it must not fill the pipe.
@@ -81,14 +88,23 @@ impl Watched {
     pub(crate) fn signal(&self, name: &str) {
         let pid = &self.pid;
         let command = format!("kill -{name} {pid} && {{ pkill -{name} -P {pid} || true; }}");
-        let status = Command::new("sh").args(["-c", &command]).status().expect("the shell runs");
-        assert!(status.success(), "the server does not get the signal {name}");
+        let status = Command::new("sh")
+            .args(["-c", &command])
+            .status()
+            .expect("the shell runs");
+        assert!(
+            status.success(),
+            "the server does not get the signal {name}"
+        );
     }
 }
 
 impl Drop for Watched {
     fn drop(&mut self) {
         let mut input = self.watcher.stdin.take().expect("a pipe");
-        input.write_all(b"end\n").and_then(|()| self.watcher.wait()).expect("the script ends");
+        input
+            .write_all(b"end\n")
+            .and_then(|()| self.watcher.wait())
+            .expect("the script ends");
     }
 }

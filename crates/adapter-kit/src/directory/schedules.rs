@@ -44,18 +44,36 @@ impl KeySource for Source {
         if slow(!before) {
             sleep(TRUST).await;
         }
-        if chance(6) { Err("a failed check".to_owned()) } else { Ok(KeyCheck { now: SystemTime::UNIX_EPOCH, changes }) }
+        if chance(6) {
+            Err("a failed check".to_owned())
+        } else {
+            Ok(KeyCheck {
+                now: SystemTime::UNIX_EPOCH,
+                changes,
+            })
+        }
     }
 }
 
 impl Store {
     fn changes(&self, known: Option<i64>) -> Option<KeyChanges> {
-        let changed = |(_, (_, version)): &(usize, &(u8, i64))| known.is_none_or(|known| *version > known);
+        let changed =
+            |(_, (_, version)): &(usize, &(u8, i64))| known.is_none_or(|known| *version > known);
         let key = |(id, (token, _)): (usize, &(u8, i64))| {
             let key = api_key(&id.to_string());
-            StoredKey { id: key.id.clone(), key: Ok(Arc::new(key)), tokens: vec![(digest(*token), None)] }
+            StoredKey {
+                id: key.id.clone(),
+                key: Ok(Arc::new(key)),
+                tokens: vec![(digest(*token), None)],
+            }
         };
-        let keys = self.keys.iter().enumerate().filter(changed).map(key).collect();
+        let keys = self
+            .keys
+            .iter()
+            .enumerate()
+            .filter(changed)
+            .map(key)
+            .collect();
         (known != Some(self.version)).then_some(KeyChanges {
             version: self.version,
             keys,
@@ -85,7 +103,10 @@ async fn find(directory: &ApiKeySnapshot, store: &Mutex<Store>, token: u8) -> bo
     match directory.find(digest(token)).await {
         Ok(Some(key)) => {
             assert_eq!(key.id.as_str(), (token % KEYS).to_string());
-            assert!(revoked.is_none_or(|revoked| began < revoked + TRUST), "a revoked key was accepted for too long");
+            assert!(
+                revoked.is_none_or(|revoked| began < revoked + TRUST),
+                "a revoked key was accepted for too long"
+            );
             true
         }
         Ok(None) | Err(StoreFailure::Timeout) => false,
@@ -103,7 +124,11 @@ fn a_revoked_key_is_accepted_within_the_bound_only_and_each_change_arrives() {
         let mut store = Store::default();
         store.keys = [(0, 0), (1, 0)];
         let store = Arc::new(Mutex::new(store));
-        let (directory, checks) = ApiKeySnapshot::new(Source(Arc::clone(&store)), TIMEOUT, &mut Registry::default());
+        let (directory, checks) = ApiKeySnapshot::new(
+            Source(Arc::clone(&store)),
+            TIMEOUT,
+            &mut Registry::default(),
+        );
         let (directory, checks) = (Arc::new(directory), future::spawn(checks));
         let lookups: Vec<_> = (0..KEYS)
             .map(|key| {

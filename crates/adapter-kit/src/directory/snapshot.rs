@@ -46,7 +46,13 @@ impl Snapshot {
     pub(super) fn new() -> Self {
         let now = Instant::now();
         let (keys, tokens, clock) = (HashMap::new(), HashMap::new(), (SystemTime::now(), now));
-        Self { keys, tokens, clock, trusted_until: now, failure: None }
+        Self {
+            keys,
+            tokens,
+            clock,
+            trusted_until: now,
+            failure: None,
+        }
     }
 
     pub(super) fn is_trusted(&self) -> bool {
@@ -55,7 +61,10 @@ impl Snapshot {
 
     /// Returns the key of a token that has not expired.
     pub(super) fn find(&self, digest: &ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, StoreFailure> {
-        let found = self.tokens.get(digest).filter(|(_, expires)| expires.is_none_or(|time| time > self.now()));
+        let found = self
+            .tokens
+            .get(digest)
+            .filter(|(_, expires)| expires.is_none_or(|time| time > self.now()));
         let key = found.map(|(stored, _)| stored.key.clone()).transpose();
         key.map_err(|reason| StoreFailure::Corrupt(reason.into()))
     }
@@ -81,7 +90,11 @@ impl Snapshot {
                     token.remove();
                 }
             }
-            self.tokens.extend(key.tokens.iter().map(|(digest, expires)| (*digest, (Arc::clone(&key), *expires))));
+            self.tokens.extend(
+                key.tokens
+                    .iter()
+                    .map(|(digest, expires)| (*digest, (Arc::clone(&key), *expires))),
+            );
             if !key.tokens.is_empty() {
                 self.keys.insert(key.id.clone(), key);
             }

@@ -33,7 +33,11 @@ impl KeySource for Source {
 
     async fn check(&mut self, known: Option<i64>) -> Result<KeyCheck, String> {
         self.known.lock().unwrap().push(known);
-        let changes = self.results.recv().await.expect("the test has the sender")?;
+        let changes = self
+            .results
+            .recv()
+            .await
+            .expect("the test has the sender")?;
         Ok(KeyCheck { now: NOW, changes })
     }
 }
@@ -48,10 +52,22 @@ struct Test {
 impl Test {
     fn start() -> Self {
         let ((checks, results), known) = (unbounded_channel(), Arc::default());
-        let (source, mut registry) = (Source { results, known: Arc::clone(&known) }, Registry::default());
-        let (directory, task) = ApiKeySnapshot::new(source, Duration::from_millis(500), &mut registry);
+        let (source, mut registry) = (
+            Source {
+                results,
+                known: Arc::clone(&known),
+            },
+            Registry::default(),
+        );
+        let (directory, task) =
+            ApiKeySnapshot::new(source, Duration::from_millis(500), &mut registry);
         tokio::spawn(task);
-        Self { directory: Arc::new(directory), checks, known, registry }
+        Self {
+            directory: Arc::new(directory),
+            checks,
+            known,
+            registry,
+        }
     }
 
     /// Ends the current check and waits until the task has seen it.
@@ -67,13 +83,19 @@ impl Test {
     }
 
     async fn id(&self, number: u8) -> Option<String> {
-        self.find(number).await.unwrap().map(|key| key.id.to_string())
+        self.find(number)
+            .await
+            .unwrap()
+            .map(|key| key.id.to_string())
     }
 
     fn metric(&self, sample: &str) -> u64 {
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.registry).unwrap();
-        let line = text.lines().find_map(|line| line.strip_prefix(sample)).unwrap_or_else(|| panic!("{text}"));
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix(sample))
+            .unwrap_or_else(|| panic!("{text}"));
         line.trim().parse().unwrap()
     }
 }
@@ -83,42 +105,74 @@ fn digest(number: u8) -> ApiKeyDigest {
 }
 
 fn key(id: &str, tokens: &[u8]) -> StoredKey {
-    let tokens = tokens.iter().map(|number| (digest(*number), None)).collect();
-    StoredKey { id: ApiKeyId::new(id), key: Ok(Arc::new(api_key(id))), tokens }
+    let tokens = tokens
+        .iter()
+        .map(|number| (digest(*number), None))
+        .collect();
+    StoredKey {
+        id: ApiKeyId::new(id),
+        key: Ok(Arc::new(api_key(id))),
+        tokens,
+    }
 }
 
 /// The first version has all keys.
 fn changes(version: i64, keys: impl Into<Vec<StoredKey>>) -> KeyChanges {
-    KeyChanges { version, keys: keys.into(), is_complete: version == 1 }
+    KeyChanges {
+        version,
+        keys: keys.into(),
+        is_complete: version == 1,
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn only_the_changed_keys_are_replaced() {
     let test = Test::start();
-    test.check(Ok(Some(changes(1, [key("a", &[1, 2]), key("b", &[3])])))).await;
+    test.check(Ok(Some(changes(1, [key("a", &[1, 2]), key("b", &[3])]))))
+        .await;
     advance(INTERVAL).await;
     // A token may move to another key, and a key may be revoked.
-    test.check(Ok(Some(changes(2, [key("c", &[2]), key("a", &[1]), key("b", &[])])))).await;
-    assert_eq!([test.id(1).await, test.id(2).await, test.id(3).await], [Some("a".into()), Some("c".into()), None]);
+    test.check(Ok(Some(changes(
+        2,
+        [key("c", &[2]), key("a", &[1]), key("b", &[])],
+    ))))
+    .await;
+    assert_eq!(
+        [test.id(1).await, test.id(2).await, test.id(3).await],
+        [Some("a".into()), Some("c".into()), None]
+    );
     advance(INTERVAL).await;
     test.check(Ok(None)).await;
     advance(INTERVAL).await;
     test.check(Ok(Some(changes(1, [key("d", &[3])])))).await;
-    assert_eq!([test.id(1).await, test.id(3).await], [None, Some("d".into())]);
-    assert_eq!(*test.known.lock().unwrap(), [None, Some(1), Some(2), Some(2)]);
+    assert_eq!(
+        [test.id(1).await, test.id(3).await],
+        [None, Some("d".into())]
+    );
+    assert_eq!(
+        *test.known.lock().unwrap(),
+        [None, Some(1), Some(2), Some(2)]
+    );
 }
 
 /// Without those of the first read. If the store was replaced, its keys may not have changed.
 #[tokio::test(start_paused = true)]
 async fn changes_are_logged_once_for_each_key() {
     let (reader, writer) = io::pipe().unwrap();
-    let subscriber = tracing_subscriber::fmt().with_ansi(false).without_time().with_writer(Mutex::new(writer));
+    let subscriber = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .without_time()
+        .with_writer(Mutex::new(writer));
     let guard = set_default(subscriber.finish());
     let test = Test::start();
     test.check(Ok(Some(changes(1, [key("a", &[1])])))).await;
     advance(INTERVAL).await;
-    let invalid = StoredKey { key: Err("the label is malformed".to_owned()), ..key("c", &[3, 4]) };
-    test.check(Ok(Some(changes(2, [key("b", &[]), invalid])))).await;
+    let invalid = StoredKey {
+        key: Err("the label is malformed".to_owned()),
+        ..key("c", &[3, 4])
+    };
+    test.check(Ok(Some(changes(2, [key("b", &[]), invalid]))))
+        .await;
     advance(INTERVAL).await;
     test.check(Ok(Some(changes(1, [key("d", &[3])])))).await;
     drop(guard);
@@ -142,7 +196,10 @@ async fn a_lookup_trusts_no_check_that_began_too_long_ago() {
     assert_eq!(test.id(1).await.as_deref(), Some("a"));
     advance(Duration::from_millis(1)).await;
     assert!(matches!(test.find(1).await, Err(StoreFailure::Timeout)));
-    assert_eq!(test.metric("keys_lookup_failures_total{reason=\"timeout\"}"), 1);
+    assert_eq!(
+        test.metric("keys_lookup_failures_total{reason=\"timeout\"}"),
+        1
+    );
     Readiness::check(&*test.directory).await.unwrap_err();
 }
 
@@ -164,7 +221,9 @@ async fn after_a_failed_check_lookups_fail_as_soon_as_the_trust_ends_and_until_o
     test.check(Err("no such table".to_owned())).await;
     assert_eq!(test.id(1).await.as_deref(), Some("a"));
     advance(INTERVAL).await;
-    let Err(StoreFailure::Unavailable(cause)) = test.find(1).await else { panic!("not trusted") };
+    let Err(StoreFailure::Unavailable(cause)) = test.find(1).await else {
+        panic!("not trusted")
+    };
     assert_eq!(cause.to_string(), "no such table");
     test.check(Ok(None)).await;
     assert_eq!(test.id(1).await.as_deref(), Some("a"));
@@ -173,19 +232,35 @@ async fn after_a_failed_check_lookups_fail_as_soon_as_the_trust_ends_and_until_o
 #[tokio::test(start_paused = true)]
 async fn an_invalid_key_fails_the_lookups_of_its_tokens_only_and_an_expired_token_has_none() {
     let test = Test::start();
-    let invalid = StoredKey { key: Err("the label is malformed".to_owned()), ..key("a", &[1]) };
-    let expired = StoredKey { tokens: vec![(digest(3), Some(NOW))], ..key("c", &[]) };
-    test.check(Ok(Some(changes(1, [invalid, key("b", &[2]), expired])))).await;
+    let invalid = StoredKey {
+        key: Err("the label is malformed".to_owned()),
+        ..key("a", &[1])
+    };
+    let expired = StoredKey {
+        tokens: vec![(digest(3), Some(NOW))],
+        ..key("c", &[])
+    };
+    test.check(Ok(Some(changes(1, [invalid, key("b", &[2]), expired]))))
+        .await;
     assert!(matches!(test.find(1).await, Err(StoreFailure::Corrupt(_))));
-    assert_eq!([test.id(2).await, test.id(3).await], [Some("b".into()), None]);
-    assert_eq!(test.metric("keys_lookup_failures_total{reason=\"corrupt\"}"), 1);
+    assert_eq!(
+        [test.id(2).await, test.id(3).await],
+        [Some("b".into()), None]
+    );
+    assert_eq!(
+        test.metric("keys_lookup_failures_total{reason=\"corrupt\"}"),
+        1
+    );
 }
 
 /// The clock of this machine shows another year.
 #[tokio::test(start_paused = true)]
 async fn a_token_expires_by_the_clock_of_the_store() {
     let test = Test::start();
-    let ends = StoredKey { tokens: vec![(digest(1), Some(NOW + INTERVAL))], ..key("a", &[]) };
+    let ends = StoredKey {
+        tokens: vec![(digest(1), Some(NOW + INTERVAL))],
+        ..key("a", &[])
+    };
     test.check(Ok(Some(changes(1, [ends])))).await;
     advance(INTERVAL * 9 / 10).await;
     assert_eq!(test.id(1).await.as_deref(), Some("a"));
@@ -202,7 +277,11 @@ async fn pauses_between_failed_checks_grow_and_are_short_again_after_a_success()
         test.checks.send(Err("refused".to_owned())).unwrap();
     }
     sleep(Duration::from_secs(10)).await;
-    assert!((14..=28).contains(&checks()), "{} checks in ten seconds", checks());
+    assert!(
+        (14..=28).contains(&checks()),
+        "{} checks in ten seconds",
+        checks()
+    );
     sleep(Duration::from_mins(1)).await;
     test.check(Ok(None)).await;
     sleep(INTERVAL).await;

@@ -26,9 +26,26 @@ impl<R: Request> Pending<R> {
     pub(super) fn new(request: R, queued_at: Instant) -> (Self, Receiver<R>) {
         let (response, receiver) = oneshot::channel();
         let wanted = LevelFilter::current() == LevelFilter::TRACE;
-        let parent = if wanted { Span::current() } else { Span::none() };
-        let span = if parent.is_disabled() { Span::none() } else { trace_span!(target: "trace", "queue") };
-        (Self { request, response, queued_at: Some(queued_at), span, parent }, receiver)
+        let parent = if wanted {
+            Span::current()
+        } else {
+            Span::none()
+        };
+        let span = if parent.is_disabled() {
+            Span::none()
+        } else {
+            trace_span!(target: "trace", "queue")
+        };
+        (
+            Self {
+                request,
+                response,
+                queued_at: Some(queued_at),
+                span,
+                parent,
+            },
+            receiver,
+        )
     }
 
     /// Whether the client still waits for the response.
@@ -39,7 +56,9 @@ impl<R: Request> Pending<R> {
     /// Records that the request is sent in a batch of this size. Begins the span `statement`.
     pub fn sent(&mut self, batch_size: usize, metrics: &QueueMetrics) {
         if let Some(queued_at) = self.queued_at.take() {
-            metrics.wait.observe((Instant::now() - queued_at).as_secs_f64());
+            metrics
+                .wait
+                .observe((Instant::now() - queued_at).as_secs_f64());
         }
         if !self.parent.is_disabled() {
             self.span = trace_span!(target: "trace", parent: &self.parent, "statement", batch_size);
@@ -47,8 +66,18 @@ impl<R: Request> Pending<R> {
     }
 
     /// Sends the response that `respond` makes of the request. What the request holds is released before.
-    pub fn respond(self, metrics: &QueueMetrics, respond: impl FnOnce(R) -> Result<R::Response, StoreFailure>) {
-        let Self { request, response: sender, span, parent, .. } = self;
+    pub fn respond(
+        self,
+        metrics: &QueueMetrics,
+        respond: impl FnOnce(R) -> Result<R::Response, StoreFailure>,
+    ) {
+        let Self {
+            request,
+            response: sender,
+            span,
+            parent,
+            ..
+        } = self;
         let response = respond(request);
         drop(span);
         drop(parent);

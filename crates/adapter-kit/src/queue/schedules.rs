@@ -80,7 +80,11 @@ enum Faults {
 async fn client(world: &Arc<World>, sender: &Sender<Create>, id: u32) {
     let changes = sender.queue.outcome_timeout.is_some();
     world.held.insert(id);
-    let request = Create { id, rows: if chance(4) { 3 } else { 1 }, world: Arc::clone(world) };
+    let request = Create {
+        id,
+        rows: if chance(4) { 3 } else { 1 },
+        world: Arc::clone(world),
+    };
     let response = sender.send(request, TIMEOUT);
     let result = if chance(4) {
         let Ok(result) = timeout_at(Instant::now() + TIMEOUT * 2, response).await else {
@@ -94,11 +98,16 @@ async fn client(world: &Arc<World>, sender: &Sender<Create>, id: u32) {
     let disturbed = world.disturbed.load(Relaxed);
     let is_over = match result {
         Ok(response) => {
-            assert!(response == id && world.executed.contains(id), "the response to another request");
+            assert!(
+                response == id && world.executed.contains(id),
+                "the response to another request"
+            );
             true
         }
         Err(StoreFailure::Timeout) if !changes => false,
-        Err(StoreFailure::OutcomeUnknown(cause) | StoreFailure::Unavailable(cause)) if cause.to_string() == LOST => {
+        Err(StoreFailure::OutcomeUnknown(cause) | StoreFailure::Unavailable(cause))
+            if cause.to_string() == LOST =>
+        {
             assert!(disturbed, "a request is lost without a reason");
             true
         }
@@ -109,16 +118,27 @@ async fn client(world: &Arc<World>, sender: &Sender<Create>, id: u32) {
         Err(error) => {
             let closed = matches!(error, StoreFailure::Unavailable(_));
             assert!(!closed || disturbed, "the queue is closed without a reason");
-            assert!(!world.executed.contains(id), "a request was executed and refused");
+            assert!(
+                !world.executed.contains(id),
+                "a request was executed and refused"
+            );
             world.refused.insert(id);
             true
         }
     };
-    assert!(!is_over || !world.held.contains(id), "a request exists after its response");
+    assert!(
+        !is_over || !world.held.contains(id),
+        "a request exists after its response"
+    );
 }
 
 /// Takes requests until the queue ends. A taker that ends before may have a successor.
-async fn serve(world: Arc<World>, takers: Arc<Takers<Create>>, mut taker: Taker<Create>, faults: Faults) {
+async fn serve(
+    world: Arc<World>,
+    takers: Arc<Takers<Create>>,
+    mut taker: Taker<Create>,
+    faults: Faults,
+) {
     while !take(&world, taker, faults).await && chance(2) {
         taker = takers.taker();
     }
@@ -140,7 +160,10 @@ async fn take(world: &World, taker: Taker<Create>, faults: Faults) -> bool {
         assert!(rows <= MAX_ROWS || batch.len() == 1, "a batch is too large");
         let size = batch.len();
         for pending in &mut batch {
-            assert!(!abandoned.contains(&pending.request.id), "a request without a client was taken");
+            assert!(
+                !abandoned.contains(&pending.request.id),
+                "a request without a client was taken"
+            );
             pending.sent(size, taker.metrics());
         }
         future::yield_now().await;
@@ -148,13 +171,23 @@ async fn take(world: &World, taker: Taker<Create>, faults: Faults) -> bool {
             continue;
         }
         if size > 0 && world.stalls.swap(false, Relaxed) {
-            world.ended.send_modify(|ended| ended.extend(batch.iter().map(|pending| pending.request.id)));
+            world
+                .ended
+                .send_modify(|ended| ended.extend(batch.iter().map(|pending| pending.request.id)));
             let all = |ended: &HashSet<u32>| ended.len() == CLIENTS as usize;
-            world.ended.subscribe().wait_for(all).await.expect("the world has the sender");
+            world
+                .ended
+                .subscribe()
+                .wait_for(all)
+                .await
+                .expect("the world has the sender");
         }
         for pending in batch {
             let id = pending.request.id;
-            assert!(!world.refused.contains(id), "a request was refused and executed");
+            assert!(
+                !world.refused.contains(id),
+                "a request was refused and executed"
+            );
             assert!(world.executed.insert(id), "a request was executed twice");
             scheduling_point();
             pending.respond(taker.metrics(), |create| Ok(create.id));
@@ -164,12 +197,22 @@ async fn take(world: &World, taker: Taker<Create>, faults: Faults) -> bool {
 }
 
 fn schedule(tasks: usize, faults: Faults) {
-    let world = Arc::new(World { stalls: AtomicBool::new(faults == Faults::Stall), ..World::default() });
+    let world = Arc::new(World {
+        stalls: AtomicBool::new(faults == Faults::Stall),
+        ..World::default()
+    });
     let [metrics] = QueueMetrics::register(&mut Registry::default(), ["create"]);
     let (sender, takers) = queue(CAPACITY, chance(2).then_some(TIMEOUT), metrics);
     let (sender, takers) = (Arc::new(sender), Arc::new(takers));
     let tasks: Vec<_> = (0..tasks)
-        .map(|_| future::spawn(serve(Arc::clone(&world), Arc::clone(&takers), takers.taker(), faults)))
+        .map(|_| {
+            future::spawn(serve(
+                Arc::clone(&world),
+                Arc::clone(&takers),
+                takers.taker(),
+                faults,
+            ))
+        })
         .collect();
     let clients: Vec<_> = (0..CLIENTS)
         .map(|id| {
@@ -188,13 +231,19 @@ fn schedule(tasks: usize, faults: Faults) {
         for client in clients {
             client.await.unwrap();
         }
-        assert!(sender.queue.lock().requests.is_empty(), "the queue is empty without clients");
+        assert!(
+            sender.queue.lock().requests.is_empty(),
+            "the queue is empty without clients"
+        );
         drop(sender);
         for task in tasks {
             task.await.unwrap();
         }
     });
-    assert!(world.held.0.lock().unwrap().is_empty(), "no request exists at the end");
+    assert!(
+        world.held.0.lock().unwrap().is_empty(),
+        "no request exists at the end"
+    );
 }
 
 #[test]
@@ -214,5 +263,7 @@ fn a_stalled_batch_does_not_delay_the_others() {
 
 #[test]
 fn requests_that_takers_drop_and_those_after_the_end_of_all_takers_fail() {
-    check("queue: takers that drop requests or end", || schedule(2, Faults::DropOrEnd));
+    check("queue: takers that drop requests or end", || {
+        schedule(2, Faults::DropOrEnd)
+    });
 }

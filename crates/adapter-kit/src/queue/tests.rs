@@ -28,7 +28,10 @@ fn queue_of<R: Request>(capacity: usize) -> (Arc<Sender<R>>, Takers<R>) {
     queue_with(capacity, None)
 }
 
-fn queue_with<R: Request>(capacity: usize, outcome_timeout: Option<Duration>) -> (Arc<Sender<R>>, Takers<R>) {
+fn queue_with<R: Request>(
+    capacity: usize,
+    outcome_timeout: Option<Duration>,
+) -> (Arc<Sender<R>>, Takers<R>) {
     let [metrics] = QueueMetrics::register(&mut Registry::default(), ["read"]);
     let (sender, takers) = queue(capacity, outcome_timeout, metrics);
     (Arc::new(sender), takers)
@@ -51,7 +54,10 @@ async fn a_batch_has_as_many_rows_as_fit_and_at_least_one_request() {
     for rows in [5, 1, 1, 1] {
         begin(&sender, List(rows)).await;
     }
-    assert_eq!([2, 2, 2, 2].map(|rows| taker.take(rows).len()), [1, 2, 1, 0]);
+    assert_eq!(
+        [2, 2, 2, 2].map(|rows| taker.take(rows).len()),
+        [1, 2, 1, 0]
+    );
 
     let (sender, takers) = queue_of(10);
     let taker = takers.taker();
@@ -67,7 +73,10 @@ async fn a_full_queue_refuses_and_a_request_whose_time_has_passed_makes_room() {
     let taker = takers.taker();
     let (first, second) = (begin(&sender, Get).await, begin(&sender, Get).await);
     let refused = sender.send(Get, Duration::from_secs(1)).await;
-    assert!(matches!(refused, Err(StoreFailure::Overloaded)), "{refused:?}");
+    assert!(
+        matches!(refused, Err(StoreFailure::Overloaded)),
+        "{refused:?}"
+    );
     for response in [first, second] {
         let late = response.await.unwrap();
         assert!(matches!(late, Err(StoreFailure::Timeout)), "{late:?}");
@@ -96,7 +105,10 @@ async fn a_change_that_was_taken_waits_longer_for_its_outcome() {
     let unanswered = begin(&sender, Get).await;
     let _taken = taker.take(1);
     let unknown = unanswered.await.unwrap();
-    assert!(matches!(unknown, Err(StoreFailure::OutcomeUnknown(_))), "{unknown:?}");
+    assert!(
+        matches!(unknown, Err(StoreFailure::OutcomeUnknown(_))),
+        "{unknown:?}"
+    );
     assert_eq!(begun.elapsed(), Duration::from_secs(3));
     let late = begin(&sender, Get).await.await.unwrap();
     assert!(matches!(late, Err(StoreFailure::Timeout)), "{late:?}");
@@ -131,7 +143,9 @@ async fn a_taker_that_leaves_requests_wakes_another_one() {
     yield_now().await;
     let get = || sender.send(Get, Duration::from_secs(1));
     let batches = async { tokio::join!(get(), get(), one, other) };
-    let (_, _, one, other) = timeout(Duration::from_millis(1), batches).await.expect("both are woken");
+    let (_, _, one, other) = timeout(Duration::from_millis(1), batches)
+        .await
+        .expect("both are woken");
     assert_eq!([one.unwrap().0, other.unwrap().0], [1, 1]);
 }
 

@@ -27,7 +27,10 @@ impl UseStore for FakeStore {
         if self.unavailable.load(Ordering::Relaxed) {
             return Err("unavailable".to_owned());
         }
-        let mut ids: Vec<_> = uses.iter().flat_map(|(_, times)| times.keys().map(ToString::to_string)).collect();
+        let mut ids: Vec<_> = uses
+            .iter()
+            .flat_map(|(_, times)| times.keys().map(ToString::to_string))
+            .collect();
         ids.sort();
         self.writes.lock().unwrap().push(ids);
         Ok(())
@@ -60,7 +63,9 @@ impl Log {
     }
 
     fn count(&self, message: &str) -> usize {
-        String::from_utf8_lossy(&self.0.lock().unwrap()).matches(message).count()
+        String::from_utf8_lossy(&self.0.lock().unwrap())
+            .matches(message)
+            .count()
     }
 }
 
@@ -70,7 +75,10 @@ async fn the_last_uses_are_written_after_the_last_clone_is_dropped() {
     let (record, end) = store.start();
     let records = [record.clone(), record];
     tokio::time::sleep(3 * MINUTE).await;
-    assert!(store.writes().is_empty(), "nothing is written without a use");
+    assert!(
+        store.writes().is_empty(),
+        "nothing is written without a use"
+    );
     for (record, id) in records.into_iter().zip(["a", "b"]) {
         assert!(!end.is_finished());
         note(&record, id);
@@ -89,12 +97,18 @@ async fn uses_during_an_outage_are_written_after_it_and_each_outage_is_logged_on
         tokio::time::sleep(3 * MINUTE).await;
         note(&record, "b");
         tokio::time::sleep(3 * MINUTE).await;
-        assert_eq!((log.count("cannot be written"), log.count("written again")), (outage, outage - 1));
+        assert_eq!(
+            (log.count("cannot be written"), log.count("written again")),
+            (outage, outage - 1)
+        );
 
         store.unavailable.store(false, Ordering::Relaxed);
         tokio::time::sleep(3 * MINUTE).await;
         assert_eq!(store.writes(), vec![["a", "b"]; outage]);
-        assert_eq!((log.count("cannot be written"), log.count("written again")), (outage, outage));
+        assert_eq!(
+            (log.count("cannot be written"), log.count("written again")),
+            (outage, outage)
+        );
     }
 }
 

@@ -11,7 +11,9 @@ use crate::metrics::Shed;
 impl From<StoreFailure> for ApiError {
     fn from(failure: StoreFailure) -> Self {
         match failure {
-            StoreFailure::Unavailable(_) | StoreFailure::Timeout => Self::Unavailable(failure.into()),
+            StoreFailure::Unavailable(_) | StoreFailure::Timeout => {
+                Self::Unavailable(failure.into())
+            }
             StoreFailure::Overloaded => Self::Overloaded(Shed::StorageQueue),
             StoreFailure::Corrupt(_) => Self::Internal(failure.into()),
             StoreFailure::OutcomeUnknown(_) => Self::OutcomeUnknown(failure.into()),
@@ -48,7 +50,9 @@ impl From<AuthenticateError> for ApiError {
     fn from(error: AuthenticateError) -> Self {
         match error {
             AuthenticateError::UnknownKey => Self::UnknownApiKey,
-            AuthenticateError::Directory(StoreFailure::Overloaded) => Self::Overloaded(Shed::KeyLookups),
+            AuthenticateError::Directory(StoreFailure::Overloaded) => {
+                Self::Overloaded(Shed::KeyLookups)
+            }
             AuthenticateError::Directory(StoreFailure::Corrupt(_)) => Self::Internal(error.into()),
             AuthenticateError::Directory(_) => Self::Unavailable(error.into()),
         }

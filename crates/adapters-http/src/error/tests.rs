@@ -53,7 +53,9 @@ pub(crate) fn every_error() -> Vec<ApiError> {
 }
 
 async fn body(error: &ApiError) -> String {
-    let bytes = to_bytes(error.error_response().into_body()).await.expect("a body");
+    let bytes = to_bytes(error.error_response().into_body())
+        .await
+        .expect("a body");
     String::from_utf8(bytes.into()).expect("UTF-8")
 }
 
@@ -67,9 +69,21 @@ async fn every_error_has_the_body_of_the_interface_and_no_response_contains_the_
         let row = error.response();
         assert_eq!(response.status(), row.status);
         assert!(!text.contains("postgres"), "{error:?}");
-        assert!(!format!("{:?}", response.headers()).contains("postgres"), "{error:?}");
-        assert_eq!(response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes), Some(&b"application/json"[..]));
-        assert_eq!(body, serde_json::json!({ "code": row.code, "message": error.to_string(), "status": row.status }));
+        assert!(
+            !format!("{:?}", response.headers()).contains("postgres"),
+            "{error:?}"
+        );
+        assert_eq!(
+            response
+                .headers()
+                .get(CONTENT_TYPE)
+                .map(HeaderValue::as_bytes),
+            Some(&b"application/json"[..])
+        );
+        assert_eq!(
+            body,
+            serde_json::json!({ "code": row.code, "message": error.to_string(), "status": row.status })
+        );
     }
 }
 
@@ -88,10 +102,16 @@ fn the_documentation_lists_every_error_and_no_other() {
         .map(|row| format!("| {} | `{}` |", row.status, row.code))
         .collect();
     for row in &rows {
-        assert!(documented.iter().any(|line| line.starts_with(row)), "docs/api.md does not contain {row}");
+        assert!(
+            documented.iter().any(|line| line.starts_with(row)),
+            "docs/api.md does not contain {row}"
+        );
     }
     for line in documented {
-        assert!(rows.iter().any(|row| line.starts_with(row)), "docs/api.md has a row without an error: {line}");
+        assert!(
+            rows.iter().any(|row| line.starts_with(row)),
+            "docs/api.md has a row without an error: {line}"
+        );
     }
 }
 
@@ -107,8 +127,16 @@ fn only_an_error_that_is_safe_to_retry_has_a_retry_after_and_only_a_401_and_a_40
                 | ApiError::Unavailable(_)
                 | ApiError::Overloaded(_)
         );
-        assert_eq!(response.headers().contains_key(RETRY_AFTER), safe, "{error:?}");
+        assert_eq!(
+            response.headers().contains_key(RETRY_AFTER),
+            safe,
+            "{error:?}"
+        );
         let refused = matches!(response.status().as_u16(), 401 | 403);
-        assert_eq!(response.headers().contains_key(WWW_AUTHENTICATE), refused, "{error:?}");
+        assert_eq!(
+            response.headers().contains_key(WWW_AUTHENTICATE),
+            refused,
+            "{error:?}"
+        );
     }
 }

@@ -70,7 +70,10 @@ pub(crate) struct RequestLabels {
 
 impl RequestLabels {
     /// Labels of a request that was refused before the application received it.
-    pub(crate) const REFUSED: Self = Self { operation: Operation::None, method: MethodLabel::Other };
+    pub(crate) const REFUSED: Self = Self {
+        operation: Operation::None,
+        method: MethodLabel::Other,
+    };
 
     /// Returns the labels of a request, whether it is authorised or not. `path` is decoded as the router decodes it.
     /// The paths are those of `routes.rs`: the route of a request is not known if it was refused before, for example
@@ -115,7 +118,11 @@ mod tests {
             (Method::GET, "/v1/pets1/1", Operation::None),
             (Method::GET, "/docs", Operation::None),
         ] {
-            assert_eq!(RequestLabels::find(&method, path).operation, operation, "{method} {path}");
+            assert_eq!(
+                RequestLabels::find(&method, path).operation,
+                operation,
+                "{method} {path}"
+            );
         }
     }
 
@@ -123,7 +130,10 @@ mod tests {
     fn a_method_that_no_operation_has_is_other() {
         for method in ["PUT", "OPTIONS", "get", "BREW"] {
             let method = Method::from_bytes(method.as_bytes()).expect("a method");
-            assert_eq!(RequestLabels::find(&method, "/v1/pets"), RequestLabels::REFUSED);
+            assert_eq!(
+                RequestLabels::find(&method, "/v1/pets"),
+                RequestLabels::REFUSED
+            );
         }
     }
 }

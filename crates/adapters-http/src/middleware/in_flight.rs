@@ -32,7 +32,11 @@ struct Counted(Gauge);
 impl InFlight {
     pub(crate) fn new(max: usize) -> Self {
         let max = i64::try_from(max).unwrap_or(i64::MAX);
-        Self { all: Gauge::default(), waiting_for_body: Gauge::default(), max }
+        Self {
+            all: Gauge::default(),
+            waiting_for_body: Gauge::default(),
+            max,
+        }
     }
 
     /// Returns the number, including requests that wait for their body.
@@ -55,11 +59,18 @@ impl InFlight {
     ///
     /// # Errors
     /// The error of `reading`, or [`ApiError::Overloaded`] if the maximum was reached meanwhile.
-    pub(crate) async fn read_body<T>(&self, reading: impl Future<Output = Result<T, ApiError>>) -> Result<T, ApiError> {
+    pub(crate) async fn read_body<T>(
+        &self,
+        reading: impl Future<Output = Result<T, ApiError>>,
+    ) -> Result<T, ApiError> {
         let (_, wait) = Counted::new(&self.waiting_for_body);
         let body = reading.await?;
         drop(wait);
-        if self.ready_of(self.count()) <= self.max { Ok(body) } else { Err(ApiError::Overloaded(Shed::InFlight)) }
+        if self.ready_of(self.count()) <= self.max {
+            Ok(body)
+        } else {
+            Err(ApiError::Overloaded(Shed::InFlight))
+        }
     }
 }
 
@@ -87,7 +98,9 @@ where
 {
     match in_flight.acquire() {
         Some(permit) => Either::Left(service.call(request).inspect(move |_| drop(permit))),
-        None => Either::Right(ready(Ok(request.error_response(ApiError::Overloaded(Shed::InFlight))))),
+        None => Either::Right(ready(Ok(
+            request.error_response(ApiError::Overloaded(Shed::InFlight))
+        ))),
     }
 }
 
@@ -107,7 +120,10 @@ pub(crate) struct KeyPermit<'a> {
 impl KeyShares {
     /// Allows one of these workers its share of this number of requests per key, at least 1.
     pub(crate) fn new(max: usize, workers: usize) -> Self {
-        Self { counts: RefCell::default(), max: (max / workers).max(1) }
+        Self {
+            counts: RefCell::default(),
+            max: (max / workers).max(1),
+        }
     }
 
     /// Returns a permit unless the key has reached its maximum.
@@ -168,7 +184,9 @@ mod tests {
         let mut body = Box::pin(in_flight.read_body(pending::<Result<(), _>>()));
         assert!(poll(&mut body).is_pending());
 
-        let other = in_flight.acquire().expect("the permit of the waiting request");
+        let other = in_flight
+            .acquire()
+            .expect("the permit of the waiting request");
         assert_eq!(in_flight.count(), 2);
         assert!(in_flight.acquire().is_none());
         // The client of the waiting request disconnects.
@@ -186,9 +204,14 @@ mod tests {
         let (body, received) = tokio::sync::oneshot::channel::<()>();
         let mut reading = Box::pin(in_flight.read_body(received.map(|_| Ok(()))));
         assert!(poll(&mut reading).is_pending());
-        let other = in_flight.acquire().expect("the permit of the waiting request");
+        let other = in_flight
+            .acquire()
+            .expect("the permit of the waiting request");
         body.send(()).expect("a receiver");
-        assert!(matches!(reading.await, Err(ApiError::Overloaded(Shed::InFlight))));
+        assert!(matches!(
+            reading.await,
+            Err(ApiError::Overloaded(Shed::InFlight))
+        ));
         drop(other);
         assert!(in_flight.read_body(ready(Ok(()))).await.is_ok());
     }

@@ -70,7 +70,10 @@ impl RequestLog {
     pub(crate) fn record_refusal(&self, peer: Option<SocketAddr>, status: StatusCode) {
         self.metrics.count_status(RequestLabels::REFUSED, status);
         let (status, client) = (status.as_u16(), peer.map(|peer| peer.ip()));
-        at_level!(self.level(), tracing::event!(status, client = client.map(display), "request refused"));
+        at_level!(
+            self.level(),
+            tracing::event!(status, client = client.map(display), "request refused")
+        );
     }
 
     fn has_line(&self, status: StatusCode) -> bool {
@@ -78,7 +81,11 @@ impl RequestLog {
     }
 
     fn level(&self) -> Level {
-        if self.is_quiet { Level::DEBUG } else { Level::INFO }
+        if self.is_quiet {
+            Level::DEBUG
+        } else {
+            Level::INFO
+        }
     }
 }
 
@@ -94,21 +101,31 @@ where
     B: MessageBody,
 {
     let start = Instant::now();
-    let (log, labels) = (Rc::clone(log), RequestLabels::find(request.method(), request.match_info().as_str()));
+    let (log, labels) = (
+        Rc::clone(log),
+        RequestLabels::find(request.method(), request.match_info().as_str()),
+    );
     let id = request_id::get_or_create(request.headers());
     let client = client_address(&request);
     let trace = Trace::start(sample_ratio, &request);
     let call = service.call(request).instrument(trace.span.clone());
     call.map_ok(move |mut response| {
-        let level = if response.status().is_server_error() { Level::ERROR } else { log.level() };
+        let level = if response.status().is_server_error() {
+            Level::ERROR
+        } else {
+            log.level()
+        };
         let duration = start.elapsed();
         if log.has_line(response.status()) {
             write_line(&response, &id, trace.id, client, duration, level);
         }
-        log.metrics.count_response(labels, response.response(), duration);
+        log.metrics
+            .count_response(labels, response.response(), duration);
         trace.end(&response, &id);
         response.headers_mut().insert(X_REQUEST_ID, id);
-        response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        response
+            .headers_mut()
+            .insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         response
     })
 }
@@ -143,8 +160,13 @@ fn write_line<B: MessageBody>(
             user_agent = user_agent(request.headers()),
             api_key = key.map(|key| key.id.as_str()),
             api_key_label = key.map(|key| key.label.as_str()),
-            idempotency_key = extensions.get::<IdempotencyKey>().map(|key| hex::encode(key.digest)),
-            replayed = response.headers().contains_key(IDEMPOTENCY_REPLAYED).then_some(true),
+            idempotency_key = extensions
+                .get::<IdempotencyKey>()
+                .map(|key| hex::encode(key.digest)),
+            replayed = response
+                .headers()
+                .contains_key(IDEMPOTENCY_REPLAYED)
+                .then_some(true),
             request_id = id.to_str().unwrap_or_default(),
             shed = error.and_then(ApiError::shed).map(Shed::as_str),
             trace_id = trace_id.map(display),
@@ -162,7 +184,10 @@ fn shortened(text: &str) -> &str {
 /// Returns the start of the header up to its maximum length, or up to the first character that cannot be printed.
 fn user_agent(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(USER_AGENT)?.as_bytes();
-    let text = value[..value.len().min(MAX_USER_AGENT_BYTES)].utf8_chunks().next()?.valid();
+    let text = value[..value.len().min(MAX_USER_AGENT_BYTES)]
+        .utf8_chunks()
+        .next()?
+        .valid();
     text.split(char::is_control).next()
 }
 
@@ -172,7 +197,10 @@ fn error<B>(response: &HttpResponse<B>) -> Option<&ApiError> {
 
 /// Describes an error and its sources, from the outermost to the innermost.
 pub(crate) fn with_sources(error: &(dyn StdError + 'static)) -> String {
-    successors(Some(error), |&error| error.source()).map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    successors(Some(error), |&error| error.source())
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(": ")
 }
 
 #[cfg(test)]
@@ -186,6 +214,9 @@ mod tests {
         let statuses = [101, 200, 308, 400, 404, 503];
         assert_eq!(statuses.map(is_logged), [true; 6]);
         log.errors_only.store(true, Ordering::Relaxed);
-        assert_eq!(statuses.map(is_logged), [false, false, false, true, true, true]);
+        assert_eq!(
+            statuses.map(is_logged),
+            [false, false, false, true, true, true]
+        );
     }
 }

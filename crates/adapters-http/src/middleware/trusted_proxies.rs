@@ -26,12 +26,17 @@ impl TrustedProxies {
     /// # Errors
     /// [`TrustedProxiesError`] with every other text.
     pub fn parse(texts: &[String]) -> Result<Self, TrustedProxiesError> {
-        let invalid: Vec<_> =
-            texts.iter().filter(|text| network(text).is_none()).map(|text| format!("{text:?}")).collect();
+        let invalid: Vec<_> = texts
+            .iter()
+            .filter(|text| network(text).is_none())
+            .map(|text| format!("{text:?}"))
+            .collect();
         if !invalid.is_empty() {
             return Err(TrustedProxiesError(invalid.join(", ")));
         }
-        Ok(Self { networks: texts.iter().filter_map(|text| network(text)).collect() })
+        Ok(Self {
+            networks: texts.iter().filter_map(|text| network(text)).collect(),
+        })
     }
 
     /// Whether no proxy is trusted.
@@ -40,7 +45,9 @@ impl TrustedProxies {
     }
 
     fn contains(&self, client: IpAddr) -> bool {
-        self.networks.iter().any(|network| network.contains(&client))
+        self.networks
+            .iter()
+            .any(|network| network.contains(&client))
     }
 
     /// Returns the rightmost address that is not a trusted proxy, starting with the peer. The walk ends at an element
@@ -63,7 +70,9 @@ impl TrustedProxies {
 pub(crate) fn client_address(request: &ServiceRequest) -> Option<IpAddr> {
     let peer = request.peer_addr()?.ip();
     // The management listener has no proxies.
-    let Some(proxies) = request.app_data::<TrustedProxies>() else { return Some(peer) };
+    let Some(proxies) = request.app_data::<TrustedProxies>() else {
+        return Some(peer);
+    };
     Some(proxies.client_address(peer, request.headers()))
 }
 
@@ -71,20 +80,32 @@ pub(crate) fn client_address(request: &ServiceRequest) -> Option<IpAddr> {
 /// an address.
 fn addresses(headers: &HeaderMap) -> Vec<Option<IpAddr>> {
     // There are no quoted strings: a quotation mark of the client must not hide the comma of a proxy.
-    let elements = headers.get_all(X_FORWARDED_FOR).flat_map(|line| line.as_bytes().split(|&byte| byte == b','));
-    elements.map(|element| address(str::from_utf8(element.trim_ascii()).ok()?)).collect()
+    let elements = headers
+        .get_all(X_FORWARDED_FOR)
+        .flat_map(|line| line.as_bytes().split(|&byte| byte == b','));
+    elements
+        .map(|element| address(str::from_utf8(element.trim_ascii()).ok()?))
+        .collect()
 }
 
 /// Parses an address with or without a port: `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]:80`.
 fn address(node: &str) -> Option<IpAddr> {
-    let bare = node.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(node);
-    let address = bare.parse().or_else(|_| node.parse().map(|address: SocketAddr| address.ip()));
+    let bare = node
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'))
+        .unwrap_or(node);
+    let address = bare
+        .parse()
+        .or_else(|_| node.parse().map(|address: SocketAddr| address.ip()));
     address.ok().map(|address: IpAddr| address.to_canonical())
 }
 
 /// Parses an address or a network. IPv4 in IPv6 form becomes IPv4, as it does in the addresses of clients.
 fn network(text: &str) -> Option<IpNet> {
-    let network = text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))?;
+    let network = text
+        .parse()
+        .ok()
+        .or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))?;
     let address = network.addr().to_canonical();
     let removed_bits = network.max_prefix_len() - IpNet::from(address).max_prefix_len();
     IpNet::new(address, network.prefix_len().checked_sub(removed_bits)?).ok()
@@ -110,7 +131,10 @@ mod tests {
     fn assert_client_of(peer: &str, values: &[&str], expected: &str) {
         let mut map = HeaderMap::new();
         for value in values {
-            map.append(X_FORWARDED_FOR, HeaderValue::from_bytes(value.as_bytes()).unwrap());
+            map.append(
+                X_FORWARDED_FOR,
+                HeaderValue::from_bytes(value.as_bytes()).unwrap(),
+            );
         }
         let proxies = proxies(&["10.0.0.0/8", "2001:db8::1"]).unwrap();
         let client = proxies.client_address(peer.parse().unwrap(), &map);
@@ -119,9 +143,20 @@ mod tests {
 
     #[test]
     fn every_text_that_is_no_address_and_no_network_is_named() {
-        assert_eq!(proxies(&["10.0.0.1", "::1", "fd00::/8", "192.0.2.0/24"]).unwrap().networks.len(), 4);
-        let error = proxies(&["10.0.0.1", "proxy", "10.0.0.0/33"]).unwrap_err().to_string();
-        assert_eq!(error, r#"must contain IP addresses or networks such as 10.0.0.0/8, not "proxy", "10.0.0.0/33""#);
+        assert_eq!(
+            proxies(&["10.0.0.1", "::1", "fd00::/8", "192.0.2.0/24"])
+                .unwrap()
+                .networks
+                .len(),
+            4
+        );
+        let error = proxies(&["10.0.0.1", "proxy", "10.0.0.0/33"])
+            .unwrap_err()
+            .to_string();
+        assert_eq!(
+            error,
+            r#"must contain IP addresses or networks such as 10.0.0.0/8, not "proxy", "10.0.0.0/33""#
+        );
     }
 
     #[test]
@@ -135,7 +170,12 @@ mod tests {
             assert_eq!(proxies(&[ipv6]), proxies(&[ipv4]), "{ipv6}");
         }
         // No IPv4 address has a prefix of this length in IPv6 form.
-        assert!(proxies(&["::ffff:10.0.0.0/8"]).unwrap_err().to_string().ends_with(r#"not "::ffff:10.0.0.0/8""#));
+        assert!(
+            proxies(&["::ffff:10.0.0.0/8"])
+                .unwrap_err()
+                .to_string()
+                .ends_with(r#"not "::ffff:10.0.0.0/8""#)
+        );
         assert!(proxies(&["::/8"]).is_ok());
     }
 
@@ -146,29 +186,59 @@ mod tests {
         }
         assert_client_of("192.0.2.9", &[], "192.0.2.9");
         let address = IpAddr::from([10, 0, 0, 1]);
-        assert_eq!(TrustedProxies::default().client_address(address, &HeaderMap::new()), address);
-        let forwarded = HeaderMap::from_iter([(FORWARDED, HeaderValue::from_static("for=203.0.113.1"))]);
-        assert_eq!(proxies(&["10.0.0.1"]).unwrap().client_address(address, &forwarded), address);
+        assert_eq!(
+            TrustedProxies::default().client_address(address, &HeaderMap::new()),
+            address
+        );
+        let forwarded =
+            HeaderMap::from_iter([(FORWARDED, HeaderValue::from_static("for=203.0.113.1"))]);
+        assert_eq!(
+            proxies(&["10.0.0.1"])
+                .unwrap()
+                .client_address(address, &forwarded),
+            address
+        );
     }
 
     #[test]
     fn the_client_is_the_rightmost_address_that_is_not_a_trusted_proxy() {
         assert_client(&[], "10.0.0.1");
         assert_client(&["203.0.113.1"], "203.0.113.1");
-        assert_client(&["198.51.100.1, 203.0.113.1,10.0.0.2 , 10.0.0.3"], "203.0.113.1");
+        assert_client(
+            &["198.51.100.1, 203.0.113.1,10.0.0.2 , 10.0.0.3"],
+            "203.0.113.1",
+        );
         assert_client(&["10.0.0.3, 10.0.0.2"], "10.0.0.3");
         assert_client(&["198.51.100.1", "203.0.113.1"], "203.0.113.1");
         assert_client_of("2001:db8::1", &["203.0.113.1"], "203.0.113.1");
-        assert_client_of("10.0.0.1", &["::ffff:10.0.0.2,::ffff:192.0.2.1"], "192.0.2.1");
+        assert_client_of(
+            "10.0.0.1",
+            &["::ffff:10.0.0.2,::ffff:192.0.2.1"],
+            "192.0.2.1",
+        );
     }
 
     #[test]
     fn an_element_without_an_address_ends_the_walk_and_hides_no_address_behind_it() {
-        for element in ["unknown", "_hidden", "", "203.0.113", "é", "10.0.0.2.", "for=10.0.0.9"] {
+        for element in [
+            "unknown",
+            "_hidden",
+            "",
+            "203.0.113",
+            "é",
+            "10.0.0.2.",
+            "for=10.0.0.9",
+        ] {
             assert_client(&[&format!("203.0.113.1, {element}, 10.0.0.2")], "10.0.0.2");
             assert_client(&[&format!("203.0.113.1, {element}")], "10.0.0.1");
         }
-        for sent in ["\"", "\\", "\"203.0.113.1", "203.0.113.1, \"10.0.0.2", "\"a\\\""] {
+        for sent in [
+            "\"",
+            "\\",
+            "\"203.0.113.1",
+            "203.0.113.1, \"10.0.0.2",
+            "\"a\\\"",
+        ] {
             assert_client(&[&format!("{sent}, 203.0.113.9")], "203.0.113.9");
         }
     }
@@ -176,14 +246,41 @@ mod tests {
     #[test]
     fn an_address_can_have_brackets_and_a_port_and_any_other_identifier_has_no_address() {
         for (nodes, expected) in [
-            (&["192.0.2.1", "192.0.2.1:80", "::ffff:192.0.2.1", "[::ffff:192.0.2.1]:80"][..], Some("192.0.2.1")),
-            (&["2001:db8::1", "[2001:db8::1]", "[2001:db8::1]:80"], Some("2001:db8::1")),
+            (
+                &[
+                    "192.0.2.1",
+                    "192.0.2.1:80",
+                    "::ffff:192.0.2.1",
+                    "[::ffff:192.0.2.1]:80",
+                ][..],
+                Some("192.0.2.1"),
+            ),
+            (
+                &["2001:db8::1", "[2001:db8::1]", "[2001:db8::1]:80"],
+                Some("2001:db8::1"),
+            ),
             (&["::1"], Some("::1")),
             (&["1::"], Some("1::")),
-            (&["", "unknown", "_hidden", "unknown:80", "[2001:db8::1", "[2001:db8::1]80", "192.0.2", "host:80"], None),
+            (
+                &[
+                    "",
+                    "unknown",
+                    "_hidden",
+                    "unknown:80",
+                    "[2001:db8::1",
+                    "[2001:db8::1]80",
+                    "192.0.2",
+                    "host:80",
+                ],
+                None,
+            ),
         ] {
             for node in nodes {
-                assert_eq!(address(node).map(|address| address.to_string()).as_deref(), expected, "{node:?}");
+                assert_eq!(
+                    address(node).map(|address| address.to_string()).as_deref(),
+                    expected,
+                    "{node:?}"
+                );
             }
         }
     }

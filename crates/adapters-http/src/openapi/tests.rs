@@ -12,28 +12,43 @@ use crate::{
     pets::get::{DEPRECATED_SINCE, REMOVED_ON, SUCCESSOR},
 };
 
-static DOCUMENT: LazyLock<Value> = LazyLock::new(|| serde_json::from_str(OPENAPI_DOCUMENT).expect("JSON"));
+static DOCUMENT: LazyLock<Value> =
+    LazyLock::new(|| serde_json::from_str(OPENAPI_DOCUMENT).expect("JSON"));
 
 /// The value at a JSON pointer.
 #[track_caller]
 fn at(pointer: &str) -> &'static Value {
-    DOCUMENT.pointer(pointer).unwrap_or_else(|| panic!("{pointer} is missing"))
+    DOCUMENT
+        .pointer(pointer)
+        .unwrap_or_else(|| panic!("{pointer} is missing"))
 }
 
 /// The pattern of the schema at a JSON pointer, as the tests of the parsers need it.
 pub(crate) fn pattern(schema: &str) -> &'static str {
-    at(schema)["pattern"].as_str().expect("a pattern").trim_matches(['^', '$'])
+    at(schema)["pattern"]
+        .as_str()
+        .expect("a pattern")
+        .trim_matches(['^', '$'])
 }
 
 /// The members of an object, which may be references.
 fn members(value: &'static Value) -> impl Iterator<Item = (&'static str, &'static Value)> {
-    let resolved = |value: &'static Value| value["$ref"].as_str().map_or(value, |reference| at(&reference[1..]));
-    value.as_object().expect("an object").iter().map(move |(name, value)| (name.as_str(), resolved(value)))
+    let resolved = |value: &'static Value| {
+        value["$ref"]
+            .as_str()
+            .map_or(value, |reference| at(&reference[1..]))
+    };
+    value
+        .as_object()
+        .expect("an object")
+        .iter()
+        .map(move |(name, value)| (name.as_str(), resolved(value)))
 }
 
 /// Path, method and operation.
 fn operations() -> impl Iterator<Item = (&'static str, &'static str, &'static Value)> {
-    members(at("/paths")).flat_map(|(path, methods)| members(methods).map(move |(name, value)| (path, name, value)))
+    members(at("/paths"))
+        .flat_map(|(path, methods)| members(methods).map(move |(name, value)| (path, name, value)))
 }
 
 /// The responses of an operation, by status.
@@ -44,7 +59,10 @@ fn responses(operation: &'static Value) -> impl Iterator<Item = (&'static str, &
 /// The error bodies that are examples of a response.
 fn examples(response: &'static Value) -> impl Iterator<Item = &'static Value> {
     let examples = response["content"]["application/json"].get("examples");
-    examples.into_iter().flat_map(members).map(|(_, example)| &example["value"])
+    examples
+        .into_iter()
+        .flat_map(members)
+        .map(|(_, example)| &example["value"])
 }
 
 fn body(error: &ApiError) -> Value {
@@ -56,33 +74,64 @@ fn the_operations_are_those_of_the_code() {
     let documented = operations().map(|(path, method, operation)| {
         let method = Method::from_bytes(method.to_uppercase().as_bytes()).expect("a method");
         let labels = RequestLabels::find(&method, &format!("/v1{}", path.replace("{petId}", "1")));
-        assert_eq!(operation["operationId"], labels.operation.as_str(), "{method} {path}");
+        assert_eq!(
+            operation["operationId"],
+            labels.operation.as_str(),
+            "{method} {path}"
+        );
         labels.operation.as_str()
     });
-    let all = Operation::ALL.into_iter().filter(|operation| *operation != Operation::None);
-    assert_eq!(documented.collect::<BTreeSet<_>>(), all.map(Operation::as_str).collect());
+    let all = Operation::ALL
+        .into_iter()
+        .filter(|operation| *operation != Operation::None);
+    assert_eq!(
+        documented.collect::<BTreeSet<_>>(),
+        all.map(Operation::as_str).collect()
+    );
 }
 
 #[test]
 fn the_bodies_of_errors_are_those_of_the_code() {
     let responses = operations().flat_map(|(_, _, operation)| responses(operation));
-    let documented: Vec<_> = responses.flat_map(|(_, response)| examples(response)).collect();
+    let documented: Vec<_> = responses
+        .flat_map(|(_, response)| examples(response))
+        .collect();
     // The other requests reach no operation.
-    let has_operation = |error: &&ApiError| !matches!(error, ApiError::RouteNotFound | ApiError::MethodNotAllowed(_));
-    let errors: Vec<_> = every_error().iter().filter(has_operation).map(body).collect();
+    let has_operation = |error: &&ApiError| {
+        !matches!(
+            error,
+            ApiError::RouteNotFound | ApiError::MethodNotAllowed(_)
+        )
+    };
+    let errors: Vec<_> = every_error()
+        .iter()
+        .filter(has_operation)
+        .map(body)
+        .collect();
     for example in &documented {
         assert!(errors.contains(example), "no error has the body {example}");
     }
     for error in &errors {
-        assert!(documented.contains(&error), "no response has the body {error}");
+        assert!(
+            documented.contains(&error),
+            "no response has the body {error}"
+        );
     }
 }
 
 #[test]
 fn the_codes_are_those_of_the_code() {
-    let description = at("/components/schemas/Error/properties/code/description").as_str().expect("a text");
+    let description = at("/components/schemas/Error/properties/code/description")
+        .as_str()
+        .expect("a text");
     let documented: BTreeSet<_> = description.split('`').skip(1).step_by(2).collect();
-    assert_eq!(documented, every_error().iter().map(|error| error.response().code).collect());
+    assert_eq!(
+        documented,
+        every_error()
+            .iter()
+            .map(|error| error.response().code)
+            .collect()
+    );
 }
 
 #[test]
@@ -90,9 +139,14 @@ fn every_error_response_has_the_status_and_the_headers_of_its_errors() {
     let all = every_error();
     for (path, method, operation) in operations() {
         for (status, response) in responses(operation) {
-            let errors = all.iter().filter(|error| examples(response).any(|example| body(error) == *example));
+            let errors = all
+                .iter()
+                .filter(|error| examples(response).any(|example| body(error) == *example));
             let sent: Vec<_> = errors.map(ApiError::error_response).collect();
-            assert!(sent.iter().all(|error| error.status().as_str() == status), "{method} {path} {status}");
+            assert!(
+                sent.iter().all(|error| error.status().as_str() == status),
+                "{method} {path} {status}"
+            );
             for name in ["Accept-Encoding", "Retry-After", "WWW-Authenticate"] {
                 let documented = response["headers"].get(name).is_some();
                 let is_sent = sent.iter().any(|error| error.headers().contains_key(name));
@@ -104,10 +158,18 @@ fn every_error_response_has_the_status_and_the_headers_of_its_errors() {
 
 #[test]
 fn every_operation_has_the_errors_of_every_request() {
-    let common = ["insufficient_scope", "internal_error", "invalid_api_key", "missing_api_key", "overloaded"];
+    let common = [
+        "insufficient_scope",
+        "internal_error",
+        "invalid_api_key",
+        "missing_api_key",
+        "overloaded",
+    ];
     for (path, method, operation) in operations() {
         let examples = responses(operation).flat_map(|(_, response)| examples(response));
-        let codes: BTreeSet<_> = examples.filter_map(|example| example["code"].as_str()).collect();
+        let codes: BTreeSet<_> = examples
+            .filter_map(|example| example["code"].as_str())
+            .collect();
         for code in common.into_iter().chain(["rate_limited", "unavailable"]) {
             assert!(codes.contains(code), "{method} {path} {code}");
         }
@@ -117,8 +179,10 @@ fn every_operation_has_the_errors_of_every_request() {
 #[test]
 fn the_constants_are_those_of_the_code() {
     // Those that a request can have: one that only a newer instance accepts is not in the document.
-    let statuses =
-        PetStatus::ALL.map(PetStatus::as_str).into_iter().filter(|status| status.parse::<PetStatus>().is_ok());
+    let statuses = PetStatus::ALL
+        .map(PetStatus::as_str)
+        .into_iter()
+        .filter(|status| status.parse::<PetStatus>().is_ok());
     let statuses: Vec<_> = statuses.collect();
     let list = "/paths/~1pets/get/parameters";
     let schemas = "/components/schemas";
@@ -126,15 +190,33 @@ fn the_constants_are_those_of_the_code() {
     for (pointer, value) in [
         (format!("{list}/0/schema/minimum"), json!(PageLimit::MIN)),
         (format!("{list}/0/schema/maximum"), json!(PageLimit::MAX)),
-        (format!("{list}/0/schema/default"), json!(PageLimit::default().get())),
+        (
+            format!("{list}/0/schema/default"),
+            json!(PageLimit::default().get()),
+        ),
         (format!("{schemas}/Pets/maxItems"), json!(PageLimit::MAX)),
         (format!("{schemas}/PetStatus/enum"), json!(statuses)),
-        (format!("{schemas}/NewPet/properties/name/maxLength"), json!(PetName::MAX_CHARS)),
-        (format!("{schemas}/NewPet/properties/categoryId/minimum"), json!(i64::MIN)),
-        (format!("{schemas}/NewPet/properties/categoryId/maximum"), json!(i64::MAX)),
-        (format!("{headers}/Deprecation/schema/enum"), json!([DEPRECATED_SINCE])),
+        (
+            format!("{schemas}/NewPet/properties/name/maxLength"),
+            json!(PetName::MAX_CHARS),
+        ),
+        (
+            format!("{schemas}/NewPet/properties/categoryId/minimum"),
+            json!(i64::MIN),
+        ),
+        (
+            format!("{schemas}/NewPet/properties/categoryId/maximum"),
+            json!(i64::MAX),
+        ),
+        (
+            format!("{headers}/Deprecation/schema/enum"),
+            json!([DEPRECATED_SINCE]),
+        ),
         (format!("{headers}/Sunset/schema/enum"), json!([REMOVED_ON])),
-        (format!("{headers}/Successor-Link/schema/enum"), json!([SUCCESSOR])),
+        (
+            format!("{headers}/Successor-Link/schema/enum"),
+            json!([SUCCESSOR]),
+        ),
     ] {
         assert_eq!(*at(&pointer), value, "{pointer}");
     }

@@ -30,7 +30,13 @@ pub(crate) async fn create_pet(
         request.extensions_mut().insert(key.clone());
     }
     let pet = new_pet_request::parse(&body, "the request body").map_err(ApiError::InvalidBody)?;
-    let add = use_cases.create_pet.execute(&access, AddPet { pet, idempotency_key });
+    let add = use_cases.create_pet.execute(
+        &access,
+        AddPet {
+            pet,
+            idempotency_key,
+        },
+    );
     let AddedPet { pet, replayed } = add.instrument(traces::storage_span()).await?;
     let mut response = HttpResponse::Created();
     if replayed {
@@ -38,5 +44,8 @@ pub(crate) async fn create_pet(
     }
     // Relative to the URI of the request, so that it is valid behind any base path.
     let location = format!("pets/{}", pet.id().get());
-    Ok(response.insert_header((LOCATION, location)).content_type(JSON).body(pet_response::pet(&pet)))
+    Ok(response
+        .insert_header((LOCATION, location))
+        .content_type(JSON)
+        .body(pet_response::pet(&pet)))
 }

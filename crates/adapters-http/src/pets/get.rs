@@ -28,18 +28,32 @@ pub(crate) const SUCCESSOR: &str = r#"<../pets>; rel="successor-version""#;
 
 /// Headers of every response of the operation, errors included.
 pub(crate) fn deprecation_headers() -> DefaultHeaders {
-    DefaultHeaders::new().add((DEPRECATION, DEPRECATED_SINCE)).add((SUNSET, REMOVED_ON)).add((LINK, SUCCESSOR))
+    DefaultHeaders::new()
+        .add((DEPRECATION, DEPRECATED_SINCE))
+        .add((SUNSET, REMOVED_ON))
+        .add((LINK, SUCCESSOR))
 }
 
-pub(crate) async fn get_pet(use_cases: Data<UseCases>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
+pub(crate) async fn get_pet(
+    use_cases: Data<UseCases>,
+    request: HttpRequest,
+) -> Result<HttpResponse, ApiError> {
     // It counts whatever the response is: a client that gets an error has to change as well.
-    use_cases.uses.note(&auth::api_key(&request).id, ApiKeyUse::GetPet);
+    use_cases
+        .uses
+        .note(&auth::api_key(&request).id, ApiKeyUse::GetPet);
     let access = auth::read_access(&request)?;
     let get_pet = use_cases.get_pet.as_ref().ok_or(ApiError::Gone)?;
     // A text that is not an id belongs to no pet: the interface defines a 404 here, but no 400.
     let id = numbers::parse_digits(request.match_info().query("petId"))
         .and_then(|id| PetId::parse(id).ok())
         .ok_or(ApiError::PetNotFound)?;
-    let pet = get_pet.execute(&access, id).instrument(traces::storage_span()).await?.ok_or(ApiError::PetNotFound)?;
-    Ok(HttpResponse::Ok().content_type(JSON).body(pet_response::pet(&pet)))
+    let pet = get_pet
+        .execute(&access, id)
+        .instrument(traces::storage_span())
+        .await?
+        .ok_or(ApiError::PetNotFound)?;
+    Ok(HttpResponse::Ok()
+        .content_type(JSON)
+        .body(pet_response::pet(&pet)))
 }

@@ -16,14 +16,22 @@ pub(crate) const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("ide
 
 const MAX_CHARS: usize = 255;
 
-const PROBLEM: &str = "Idempotency-Key must be sent once, as 1 to 255 visible ASCII characters, bare or quoted";
+const PROBLEM: &str =
+    "Idempotency-Key must be sent once, as 1 to 255 visible ASCII characters, bare or quoted";
 
 /// Parses the header. Keys of different API keys are different.
-pub(crate) fn parse(headers: &HeaderMap, api_key: &ApiKeyId) -> Result<Option<IdempotencyKey>, ApiError> {
+pub(crate) fn parse(
+    headers: &HeaderMap,
+    api_key: &ApiKeyId,
+) -> Result<Option<IdempotencyKey>, ApiError> {
     let mut values = headers.get_all(IDEMPOTENCY_KEY);
-    let Some(value) = values.next() else { return Ok(None) };
+    let Some(value) = values.next() else {
+        return Ok(None);
+    };
     match parse_text(value.as_bytes()) {
-        Some(text) if values.next().is_none() => Ok(Some(IdempotencyKey::new(api_key.clone(), &text))),
+        Some(text) if values.next().is_none() => {
+            Ok(Some(IdempotencyKey::new(api_key.clone(), &text)))
+        }
         _ => Err(ApiError::InvalidHeader(PROBLEM.into())),
     }
 }
@@ -32,15 +40,17 @@ pub(crate) fn parse(headers: &HeaderMap, api_key: &ApiKeyId) -> Result<Option<Id
 fn parse_text(value: &[u8]) -> Option<Cow<'_, str>> {
     let text = if value.starts_with(b"\"") {
         match Parser::new(value).parse().ok()? {
-            Item { bare_item: BareItem::String(string), params } if params.is_empty() => {
-                Cow::from(String::from(string))
-            }
+            Item {
+                bare_item: BareItem::String(string),
+                params,
+            } if params.is_empty() => Cow::from(String::from(string)),
             _ => return None,
         }
     } else {
         Cow::from(str::from_utf8(value).ok()?)
     };
-    let is_valid = (1..=MAX_CHARS).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
+    let is_valid =
+        (1..=MAX_CHARS).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
     is_valid.then_some(text)
 }
 
@@ -65,14 +75,21 @@ mod tests {
         let longest = "~".repeat(MAX_CHARS);
         for (bare, quoted) in [
             ("a", r#""a""#),
-            ("8e03978e-40d5-43e8-bc93-6894a57f9324", r#""8e03978e-40d5-43e8-bc93-6894a57f9324""#),
+            (
+                "8e03978e-40d5-43e8-bc93-6894a57f9324",
+                r#""8e03978e-40d5-43e8-bc93-6894a57f9324""#,
+            ),
             (r#"!a"b\c~"#, r#""!a\"b\\c~""#),
             (r"\", r#""\\""#),
             ("a;b=1", r#""a;b=1""#),
             (&longest, &format!("\"{longest}\"")),
         ] {
             let key = IdempotencyKey::new(ApiKeyId::new("shop"), bare);
-            assert_eq!(parse(&[bare.as_bytes()]).unwrap(), Some(key.clone()), "{bare}");
+            assert_eq!(
+                parse(&[bare.as_bytes()]).unwrap(),
+                Some(key.clone()),
+                "{bare}"
+            );
             assert_eq!(parse(&[quoted.as_bytes()]).unwrap(), Some(key), "{quoted}");
         }
         assert_eq!(parse(&[]).unwrap(), None);
@@ -101,7 +118,10 @@ mod tests {
             &["a", "a"],
         ] {
             let values: Vec<_> = bad.iter().map(|value| value.as_bytes()).collect();
-            assert!(matches!(parse(&values), Err(ApiError::InvalidHeader(_))), "{bad:?}");
+            assert!(
+                matches!(parse(&values), Err(ApiError::InvalidHeader(_))),
+                "{bad:?}"
+            );
         }
         assert!(parse(&[b"a\xff"]).is_err());
     }

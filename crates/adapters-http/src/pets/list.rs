@@ -12,15 +12,24 @@ use crate::{
     traces,
 };
 
-pub(crate) async fn list_pets(use_cases: Data<UseCases>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
+pub(crate) async fn list_pets(
+    use_cases: Data<UseCases>,
+    request: HttpRequest,
+) -> Result<HttpResponse, ApiError> {
     let access = auth::read_access(&request)?;
     let query = list_query::parse(request.query_string()).map_err(ApiError::InvalidQuery)?;
-    let page = use_cases.list_pets.execute(&access, query).instrument(traces::storage_span()).await?;
+    let page = use_cases
+        .list_pets
+        .execute(&access, query)
+        .instrument(traces::storage_span())
+        .await?;
     let mut response = HttpResponse::Ok();
     if let Some(next) = page.next {
         response.insert_header((LINK, next_link(query, next)));
     }
-    let response = response.content_type(JSON).body(pet_response::pets(&page.pets));
+    let response = response
+        .content_type(JSON)
+        .body(pet_response::pets(&page.pets));
     Ok(compression::negotiate(&request, response))
 }
 
@@ -30,7 +39,11 @@ fn next_link(query: ListQuery, next: PetId) -> String {
     if let Some(status) = query.status {
         let _ = write!(link, "&status={}", status.as_str());
     }
-    let _ = write!(link, "&cursor={}>; rel=\"next\"", list_query::encode_cursor(next));
+    let _ = write!(
+        link,
+        "&cursor={}>; rel=\"next\"",
+        list_query::encode_cursor(next)
+    );
     link
 }
 
@@ -43,9 +56,19 @@ mod tests {
     #[test]
     fn the_link_repeats_the_query_and_adds_the_cursor() {
         let next = PetId::parse(1).unwrap();
-        let query = ListQuery { limit: PageLimit::parse(7).unwrap(), status: Some(PetStatus::Sold), after: None };
+        let query = ListQuery {
+            limit: PageLimit::parse(7).unwrap(),
+            status: Some(PetStatus::Sold),
+            after: None,
+        };
 
-        assert_eq!(next_link(query, next), r#"<?limit=7&status=sold&cursor=AAAAAAAAAAE>; rel="next""#);
-        assert_eq!(next_link(ListQuery::default(), next), r#"<?limit=20&cursor=AAAAAAAAAAE>; rel="next""#);
+        assert_eq!(
+            next_link(query, next),
+            r#"<?limit=7&status=sold&cursor=AAAAAAAAAAE>; rel="next""#
+        );
+        assert_eq!(
+            next_link(ListQuery::default(), next),
+            r#"<?limit=20&cursor=AAAAAAAAAAE>; rel="next""#
+        );
     }
 }

@@ -10,8 +10,16 @@ use super::{members, numbers};
 pub(crate) fn parse(query: &str) -> Result<ListQuery, String> {
     let [limit, status, cursor] = members::of_query(query, ["limit", "status", "cursor"]);
     let status = status.optional(|text| text.parse().map(Some));
-    match (limit.optional(parse_limit), status, cursor.optional(decode_cursor)) {
-        (Ok(limit), Ok(status), Ok(after)) => Ok(ListQuery { limit, status, after }),
+    match (
+        limit.optional(parse_limit),
+        status,
+        cursor.optional(decode_cursor),
+    ) {
+        (Ok(limit), Ok(status), Ok(after)) => Ok(ListQuery {
+            limit,
+            status,
+            after,
+        }),
         (limit, status, after) => Err(members::problems([
             ("limit", limit.as_ref().err()),
             ("status", status.as_ref().err()),
@@ -21,7 +29,9 @@ pub(crate) fn parse(query: &str) -> Result<ListQuery, String> {
 }
 
 fn parse_limit(text: &str) -> Result<PageLimit, PageLimitError> {
-    let limit = numbers::parse_digits(text).and_then(|limit| u8::try_from(limit).ok()).ok_or(PageLimitError)?;
+    let limit = numbers::parse_digits(text)
+        .and_then(|limit| u8::try_from(limit).ok())
+        .ok_or(PageLimitError)?;
     PageLimit::parse(limit)
 }
 
@@ -35,7 +45,11 @@ pub(crate) fn encode_cursor(after: PetId) -> String {
 pub(crate) fn decode_cursor(cursor: &str) -> Result<Option<PetId>, InvalidCursor> {
     let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| InvalidCursor)?;
     let position = i64::from_be_bytes(bytes.try_into().map_err(|_| InvalidCursor)?);
-    if position < 0 { Err(InvalidCursor) } else { Ok(PetId::parse(position).ok()) }
+    if position < 0 {
+        Err(InvalidCursor)
+    } else {
+        Ok(PetId::parse(position).ok())
+    }
 }
 
 #[derive(Debug, PartialEq, Eq, Error)]
@@ -59,7 +73,17 @@ mod tests {
 
     #[test]
     fn without_parameters_the_query_selects_the_first_twenty_pets_of_every_status() {
-        for query in ["", "&", "=", "x", "x=1&x=2", "Limit=5&STATUS=x", "limi=x&stat=y", "limit%20=0", "%FF"] {
+        for query in [
+            "",
+            "&",
+            "=",
+            "x",
+            "x=1&x=2",
+            "Limit=5&STATUS=x",
+            "limi=x&stat=y",
+            "limit%20=0",
+            "%FF",
+        ] {
             assert_eq!(parse(query).unwrap(), ListQuery::default(), "{query}");
         }
         assert_eq!(ListQuery::default().limit.get(), 20);
@@ -72,17 +96,47 @@ mod tests {
             status: Some(PetStatus::Pending),
             after: PetId::parse(1).ok(),
         };
-        assert_eq!(parse("limit=100&status=pending&cursor=AAAAAAAAAAE").unwrap(), expected);
-        assert_eq!(parse("cursor=AAAAAAAAAA%45&x=1&status=p%65nding&limit=%31%300").unwrap(), expected);
+        assert_eq!(
+            parse("limit=100&status=pending&cursor=AAAAAAAAAAE").unwrap(),
+            expected
+        );
+        assert_eq!(
+            parse("cursor=AAAAAAAAAA%45&x=1&status=p%65nding&limit=%31%300").unwrap(),
+            expected
+        );
     }
 
     #[test]
     fn a_limit_is_plain_digits_from_1_to_100() {
         for limit in ["1", "20", "100"] {
-            assert_eq!(parse(&format!("limit={limit}")).unwrap().limit.get().to_string(), limit);
+            assert_eq!(
+                parse(&format!("limit={limit}"))
+                    .unwrap()
+                    .limit
+                    .get()
+                    .to_string(),
+                limit
+            );
         }
-        for limit in ["", "0", "101", "256", "-1", "+5", "%2B5", "05", "5.0", "%205", "ten", "99999999999999999999"] {
-            assert_eq!(problems(&format!("limit={limit}")), "limit must be a whole number from 1 to 100", "{limit}");
+        for limit in [
+            "",
+            "0",
+            "101",
+            "256",
+            "-1",
+            "+5",
+            "%2B5",
+            "05",
+            "5.0",
+            "%205",
+            "ten",
+            "99999999999999999999",
+        ] {
+            assert_eq!(
+                problems(&format!("limit={limit}")),
+                "limit must be a whole number from 1 to 100",
+                "{limit}"
+            );
         }
     }
 
@@ -98,9 +152,15 @@ mod tests {
     #[test]
     fn a_parameter_given_twice_is_refused_even_if_both_are_equal() {
         for name in ["limit", "status", "cursor"] {
-            assert_eq!(problems(&format!("{name}=1&{name}=1")), format!("{name} must be given once"));
+            assert_eq!(
+                problems(&format!("{name}=1&{name}=1")),
+                format!("{name} must be given once")
+            );
         }
-        assert_eq!(problems("limit=5&x=1&%6Cimit=5"), "limit must be given once");
+        assert_eq!(
+            problems("limit=5&x=1&%6Cimit=5"),
+            "limit must be given once"
+        );
     }
 
     /// The schema of `cursor` in `docs/openapi.json`.

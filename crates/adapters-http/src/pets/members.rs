@@ -24,7 +24,11 @@ pub(super) enum Member<'a> {
 
 impl<'a> Member<'a> {
     fn set(&mut self, text: Cow<'a, str>) {
-        *self = if *self == Self::Absent { Self::Given(text) } else { Self::GivenTwice };
+        *self = if *self == Self::Absent {
+            Self::Given(text)
+        } else {
+            Self::GivenTwice
+        };
     }
 
     /// Returns the value of a member that must be given.
@@ -48,7 +52,11 @@ impl<'a> Member<'a> {
         &self,
         parse: impl FnOnce(&str) -> Result<T, E>,
     ) -> Result<T, ValidationError> {
-        if *self == Self::Absent { Ok(T::default()) } else { self.required(parse) }
+        if *self == Self::Absent {
+            Ok(T::default())
+        } else {
+            self.required(parse)
+        }
     }
 }
 
@@ -64,7 +72,10 @@ pub(super) fn of_query<'a, const N: usize>(query: &'a str, names: [&str; N]) -> 
 }
 
 /// Reads the members with these names from a JSON object. Others are ignored.
-pub(super) fn of_object<'a, const N: usize>(json: &'a str, names: [&str; N]) -> serde_json::Result<[Member<'a>; N]> {
+pub(super) fn of_object<'a, const N: usize>(
+    json: &'a str,
+    names: [&str; N],
+) -> serde_json::Result<[Member<'a>; N]> {
     let mut deserializer = serde_json::Deserializer::from_str(json);
     let members = deserializer.deserialize_map(ObjectVisitor(names))?;
     deserializer.end()?;
@@ -98,7 +109,12 @@ impl<'de, const N: usize> Visitor<'de> for ObjectVisitor<'_, N> {
 
 /// Returns the problems of the members with these names, in this order.
 pub(super) fn problems<const N: usize>(members: [(&str, Option<&ValidationError>); N]) -> String {
-    let problem =
-        |(name, error): (&str, Option<&ValidationError>)| Some(format!("{name} {}", error?.message.as_ref()?));
-    members.into_iter().filter_map(problem).collect::<Vec<_>>().join("; ")
+    let problem = |(name, error): (&str, Option<&ValidationError>)| {
+        Some(format!("{name} {}", error?.message.as_ref()?))
+    };
+    members
+        .into_iter()
+        .filter_map(problem)
+        .collect::<Vec<_>>()
+        .join("; ")
 }

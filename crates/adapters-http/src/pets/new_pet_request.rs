@@ -12,7 +12,10 @@ use super::{
 const MEMBERS: [&str; 3] = ["name", "categoryId", "status"];
 
 #[derive(Validate)]
-#[expect(non_snake_case, reason = "`validator` reports fields by their names, which are those of the interface")]
+#[expect(
+    non_snake_case,
+    reason = "`validator` reports fields by their names, which are those of the interface"
+)]
 struct NewPetRequest<'a> {
     #[validate(custom(function = "check_name"))]
     name: Member<'a>,
@@ -26,19 +29,33 @@ struct NewPetRequest<'a> {
 pub(super) fn parse(json: &[u8], subject: &str) -> Result<NewPet, String> {
     let invalid = |problem: &str| format!("{subject} must be {problem}");
     let text = str::from_utf8(json).map_err(|_| invalid("JSON in UTF-8"))?;
-    let [name, category_id, status] = members::of_object(text, MEMBERS)
-        .map_err(|error| invalid(if error.is_data() { "a JSON object" } else { "valid JSON" }))?;
-    let request = NewPetRequest { name, categoryId: category_id, status };
+    let [name, category_id, status] = members::of_object(text, MEMBERS).map_err(|error| {
+        invalid(if error.is_data() {
+            "a JSON object"
+        } else {
+            "valid JSON"
+        })
+    })?;
+    let request = NewPetRequest {
+        name,
+        categoryId: category_id,
+        status,
+    };
     request.validate().map_err(|errors| {
         let errors = errors.field_errors();
-        members::problems(MEMBERS.map(|member| (member, errors.get(member).and_then(|errors| errors.first()))))
+        members::problems(
+            MEMBERS.map(|member| (member, errors.get(member).and_then(|errors| errors.first()))),
+        )
     })?;
     Ok(request.new_pet().expect("every member is valid"))
 }
 
 impl NewPetRequest<'_> {
     fn new_pet(&self) -> Result<NewPet, ValidationError> {
-        let new_pet = NewPet::new(parse_name(&self.name)?, parse_category_id(&self.categoryId)?);
+        let new_pet = NewPet::new(
+            parse_name(&self.name)?,
+            parse_category_id(&self.categoryId)?,
+        );
         Ok(new_pet.with_status(parse_status(&self.status)?))
     }
 }
@@ -63,7 +80,11 @@ fn parse_name(member: &Member) -> Result<PetName, ValidationError> {
 }
 
 fn parse_category_id(member: &Member) -> Result<CategoryId, ValidationError> {
-    member.required(|json| numbers::parse_json(json).map(CategoryId::new).ok_or("must be a 64-bit integer"))
+    member.required(|json| {
+        numbers::parse_json(json)
+            .map(CategoryId::new)
+            .ok_or("must be a 64-bit integer")
+    })
 }
 
 fn parse_status(member: &Member) -> Result<Option<PetStatus>, ValidationError> {
@@ -102,11 +123,25 @@ mod tests {
             (r#""a\u0000""#, "name must not contain control characters"),
             (r#""\ud800""#, "name must be a string"),
             ("null", "name must be a string"),
-            (&format!(r#""{}""#, "x".repeat(256)), "name must have at most 255 characters"),
+            (
+                &format!(r#""{}""#, "x".repeat(256)),
+                "name must have at most 255 characters",
+            ),
         ] {
-            assert_eq!(problems_of(&format!(r#"{{"name":{name},"categoryId":1}}"#)), problem);
+            assert_eq!(
+                problems_of(&format!(r#"{{"name":{name},"categoryId":1}}"#)),
+                problem
+            );
         }
-        for category_id in ["null", r#""1""#, "1.5", "9223372036854775808", "true", "[1]", "{}"] {
+        for category_id in [
+            "null",
+            r#""1""#,
+            "1.5",
+            "9223372036854775808",
+            "true",
+            "[1]",
+            "{}",
+        ] {
             assert_eq!(
                 problems_of(&format!(r#"{{"name":"Rex","categoryId":{category_id}}}"#)),
                 "categoryId must be a 64-bit integer"
@@ -114,7 +149,9 @@ mod tests {
         }
         for status in ["null", r#""""#, r#""Sold""#, "1", "[]", r#"["sold"]"#] {
             assert_eq!(
-                problems_of(&format!(r#"{{"name":"Rex","categoryId":1,"status":{status}}}"#)),
+                problems_of(&format!(
+                    r#"{{"name":"Rex","categoryId":1,"status":{status}}}"#
+                )),
                 "status must be one of available, pending, sold"
             );
         }
@@ -137,25 +174,69 @@ mod tests {
             r#"{{"id":7,"Name":1,"NAME":2,"category_id":"x","huge":1e9999,"deep":{deep},"half":"\ud800","":0,
                "owner":1,"owner":{{"name":1,"status":"x"}},"name":"Rex","categoryId":1,"status":"sold"}}"#
         );
-        let expected = NewPet::new(PetName::parse("Rex").unwrap(), CategoryId::new(1)).with_status(PetStatus::Sold);
-        assert_eq!(parse(body.as_bytes(), "the request body").unwrap(), expected);
+        let expected = NewPet::new(PetName::parse("Rex").unwrap(), CategoryId::new(1))
+            .with_status(PetStatus::Sold);
+        assert_eq!(
+            parse(body.as_bytes(), "the request body").unwrap(),
+            expected
+        );
     }
 
     #[test]
     fn a_body_that_is_not_an_object_and_one_that_is_not_json_have_different_messages() {
         // A parser that reads members by position would accept an array.
-        for body in ["[]", r#"["Rex",7,"sold"]"#, "null", "1", r#""name""#, "true"] {
-            assert_eq!(problems_of(body), "the request body must be a JSON object", "{body}");
+        for body in [
+            "[]",
+            r#"["Rex",7,"sold"]"#,
+            "null",
+            "1",
+            r#""name""#,
+            "true",
+        ] {
+            assert_eq!(
+                problems_of(body),
+                "the request body must be a JSON object",
+                "{body}"
+            );
         }
-        let syntax = ["{", "{name:1}", r#"{"name":"Rex"} x"#, r#"{"name":NaN}"#, "", " ", "{'name':1}", "\u{feff}{}"];
-        let pets = [r#""a":1,"#, r#""a":1 /* one */"#, r#""a":"\x52""#, r#""a":05"#, r#""a":Infinity"#]
-            .map(|last| format!(r#"{{"name":"Rex","categoryId":7,{last}}}"#));
+        let syntax = [
+            "{",
+            "{name:1}",
+            r#"{"name":"Rex"} x"#,
+            r#"{"name":NaN}"#,
+            "",
+            " ",
+            "{'name':1}",
+            "\u{feff}{}",
+        ];
+        let pets = [
+            r#""a":1,"#,
+            r#""a":1 /* one */"#,
+            r#""a":"\x52""#,
+            r#""a":05"#,
+            r#""a":Infinity"#,
+        ]
+        .map(|last| format!(r#"{{"name":"Rex","categoryId":7,{last}}}"#));
         let deep = r#"{"a":"#.repeat(3000);
-        for body in syntax.into_iter().chain(pets.iter().map(String::as_str)).chain([&*deep]) {
-            assert_eq!(problems_of(body), "the request body must be valid JSON", "{body}");
+        for body in syntax
+            .into_iter()
+            .chain(pets.iter().map(String::as_str))
+            .chain([&*deep])
+        {
+            assert_eq!(
+                problems_of(body),
+                "the request body must be valid JSON",
+                "{body}"
+            );
         }
         // Latin-1, a surrogate, NUL in two bytes, a byte of no encoding, UTF-16.
-        for bytes in [&b"\"R\xe9x\""[..], b"\"\xed\xa0\x80\"", b"\"\xc0\x80\"", b"1,\"\xff\":1", b"\"\0a\0\""] {
+        for bytes in [
+            &b"\"R\xe9x\""[..],
+            b"\"\xed\xa0\x80\"",
+            b"\"\xc0\x80\"",
+            b"1,\"\xff\":1",
+            b"\"\0a\0\"",
+        ] {
             let body = [b"{\"name\":\"Rex\",\"categoryId\":7,\"a\":", bytes, b"}"].concat();
             assert!(parse(&body, "the request body").is_err(), "{bytes:?}");
         }

@@ -29,8 +29,15 @@ fn parse_exactly(number: &str) -> Option<i64> {
         return Some(0);
     }
     let dropped = i64::try_from(digits.len() - significant.len()).ok()?;
-    let scale = exponent.parse::<i64>().ok()?.checked_sub(i64::try_from(fraction.len()).ok()?)?.checked_add(dropped)?;
-    significant.parse::<i64>().ok()?.checked_mul(10_i64.checked_pow(u32::try_from(scale).ok()?)?)
+    let scale = exponent
+        .parse::<i64>()
+        .ok()?
+        .checked_sub(i64::try_from(fraction.len()).ok()?)?
+        .checked_add(dropped)?;
+    significant
+        .parse::<i64>()
+        .ok()?
+        .checked_mul(10_i64.checked_pow(u32::try_from(scale).ok()?)?)
 }
 
 #[cfg(test)]
@@ -44,7 +51,21 @@ mod tests {
         for (text, value) in [("1", 1), ("9223372036854775807", i64::MAX)] {
             assert_eq!(parse_digits(text), Some(value), "{text:?}");
         }
-        for text in ["", "0", "01", "-1", "+1", " 1", "1 ", "1.0", "1e2", "0x1", "١", "a", "9223372036854775808"] {
+        for text in [
+            "",
+            "0",
+            "01",
+            "-1",
+            "+1",
+            " 1",
+            "1 ",
+            "1.0",
+            "1e2",
+            "0x1",
+            "١",
+            "a",
+            "9223372036854775808",
+        ] {
             assert_eq!(parse_digits(text), None, "{text:?}");
         }
     }
@@ -73,10 +94,14 @@ mod tests {
 
     #[test]
     fn a_fraction_of_any_size_is_refused_and_beyond_2_to_the_53rd_only_plain_digits_are_accepted() {
-        let fractions = "5.5 0.1 5e-1 5.00000000000000000001 9007199254740991.5 1e-999999999999999999999";
+        let fractions =
+            "5.5 0.1 5e-1 5.00000000000000000001 9007199254740991.5 1e-999999999999999999999";
         let large = "9007199254740993.0 -9007199254740993.0 1e16 -1e16 1e400 1e99999999999";
         let beyond_64_bits = "9223372036854775808 -9223372036854775809";
-        for written in [fractions, large, beyond_64_bits].into_iter().flat_map(|texts| texts.split(' ')) {
+        for written in [fractions, large, beyond_64_bits]
+            .into_iter()
+            .flat_map(|texts| texts.split(' '))
+        {
             assert_eq!(parse_json(written), None, "{written}");
         }
     }

@@ -9,7 +9,10 @@ fn number(number: u32) -> NonZeroU32 {
 }
 
 fn of_keys(per_second: u32, burst: u32) -> KeyRateLimiter {
-    KeyRateLimiter::new(RateLimit { per_second: number(per_second), burst: number(burst) })
+    KeyRateLimiter::new(RateLimit {
+        per_second: number(per_second),
+        burst: number(burst),
+    })
 }
 
 /// Returns the seconds after which a request from this address would be admitted.
@@ -47,7 +50,11 @@ async fn a_key_is_admitted_again_within_a_second_at_any_rate() {
     for (per_second, burst) in [(1, 1), (1, 1000), (3, 7), (999_999, 1), (1_000_000, 1000)] {
         let limiter = of_keys(per_second, burst);
         let key = ApiKeyId::new("key");
-        assert_eq!((0..burst).filter_map(|_| limiter.take(&key)).last(), Some(0), "{per_second} {burst}");
+        assert_eq!(
+            (0..burst).filter_map(|_| limiter.take(&key)).last(),
+            Some(0),
+            "{per_second} {burst}"
+        );
         assert_eq!(limiter.take(&key), None, "{per_second} {burst}");
         advance(Duration::from_secs(1)).await;
         assert!(limiter.take(&key).is_some(), "{per_second} {burst}");
@@ -56,19 +63,34 @@ async fn a_key_is_admitted_again_within_a_second_at_any_rate() {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_sends_the_requests_of_the_policy_in_each_of_its_windows_is_never_refused() {
-    for (per_second, burst, window) in [(1, 1, 1), (3, 7, 3), (7, 3, 1), (100, 101, 2), (100, 1000, 10)] {
+    for (per_second, burst, window) in [
+        (1, 1, 1),
+        (3, 7, 3),
+        (7, 3, 1),
+        (100, 101, 2),
+        (100, 1000, 10),
+    ] {
         let limiter = of_keys(per_second, burst);
         let key = ApiKeyId::new("key");
         for _window in 0..10 {
-            assert!((0..burst).all(|_| limiter.take(&key).is_some()), "{per_second} {burst}");
+            assert!(
+                (0..burst).all(|_| limiter.take(&key).is_some()),
+                "{per_second} {burst}"
+            );
             advance(Duration::from_secs(window)).await;
         }
 
         for (left, r) in [(Some(7), 7), (None, 0)] {
             let mut headers = HeaderMap::new();
             limiter.add_fields(&mut headers, left);
-            assert_eq!(headers.get(RATE_LIMIT_POLICY).unwrap(), &format!(r#""default";q={burst};w={window}"#));
-            assert_eq!(headers.get(RATE_LIMIT).unwrap(), &format!(r#""default";r={r};t=1"#));
+            assert_eq!(
+                headers.get(RATE_LIMIT_POLICY).unwrap(),
+                &format!(r#""default";q={burst};w={window}"#)
+            );
+            assert_eq!(
+                headers.get(RATE_LIMIT).unwrap(),
+                &format!(r#""default";r={r};t=1"#)
+            );
         }
     }
 }
@@ -85,7 +107,11 @@ async fn an_address_is_refused_after_its_failures_until_one_no_longer_counts() {
     // A seventh of a minute: 8.57 s.
     assert_eq!(wait(&limiter, client), Some(9));
     fail(&limiter, client);
-    assert_eq!(wait(&limiter, client), Some(9), "a failure beyond the maximum does not count");
+    assert_eq!(
+        wait(&limiter, client),
+        Some(9),
+        "a failure beyond the maximum does not count"
+    );
     advance(Duration::from_millis(7600)).await;
     assert_eq!(wait(&limiter, client), Some(1));
     advance(Duration::from_secs(1)).await;
@@ -104,7 +130,11 @@ async fn a_network_of_64_bits_counts_as_one_ipv6_address() {
     fail(&limiter, "2001:db8:0:1::1");
     fail(&limiter, "192.0.2.1");
 
-    for refused in ["2001:db8:0:1::1", "2001:db8:0:1:ffff:ffff:ffff:ffff", "192.0.2.1"] {
+    for refused in [
+        "2001:db8:0:1::1",
+        "2001:db8:0:1:ffff:ffff:ffff:ffff",
+        "192.0.2.1",
+    ] {
         assert_eq!(wait(&limiter, refused), Some(60), "{refused}");
     }
     for other in ["2001:db8::1", "2001:db8:0:2::1", "192.0.2.2", "::1"] {
@@ -121,7 +151,10 @@ async fn the_number_of_addresses_is_bounded_and_a_new_one_is_limited_at_the_maxi
 
     for address in 0..u32::try_from(MAX_NETWORKS).expect("a small number") * 3 {
         let client = IpAddr::V4(Ipv4Addr::from_bits(address));
-        assert!(limiter.check(client).is_ok(), "another address refuses {client}");
+        assert!(
+            limiter.check(client).is_ok(),
+            "another address refuses {client}"
+        );
         limiter.count(client);
         assert!(limiter.check(client).is_err(), "{client} is not limited");
         assert!(limiter.0.lock().len() <= MAX_NETWORKS);

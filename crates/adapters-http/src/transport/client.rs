@@ -49,14 +49,24 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
     pub(crate) fn new(stream: T, slot: Slot) -> Self {
         slot.enter(State::Head);
         let codec = Codec::new(slot.connections.config.clone());
-        Self { stream, slot, codec, buffer: BytesMut::new(), declared: None }
+        Self {
+            stream,
+            slot,
+            codec,
+            buffer: BytesMut::new(),
+            declared: None,
+        }
     }
 
     /// Receives the body. `None`: the application has to decide first, because the client waits for a 100 before it
     /// sends the body (RFC 9110, section 10.1.1).
-    pub(super) async fn receive_body(&mut self, request: &Request) -> Result<Option<ReceivedBody>, End> {
+    pub(super) async fn receive_body(
+        &mut self,
+        request: &Request,
+    ) -> Result<Option<ReceivedBody>, End> {
         // If the length cannot be represented, it is too large.
-        let declared = declared_length(request.headers()).map(|length| usize::try_from(length).unwrap_or(usize::MAX));
+        let declared = declared_length(request.headers())
+            .map(|length| usize::try_from(length).unwrap_or(usize::MAX));
         self.declared = declared;
         let has_body = match self.codec.message_type() {
             MessageType::None => false,
@@ -65,7 +75,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
         };
         Ok(if !has_body {
             Some(Ok(Bytes::new()))
-        } else if declared.is_some_and(|length| length > self.slot.connections.limits.max_body_bytes) {
+        } else if declared
+            .is_some_and(|length| length > self.slot.connections.limits.max_body_bytes)
+        {
             Some(Err(PayloadError::Overflow))
         } else if request.head().expect() {
             None
@@ -77,7 +89,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
     /// Receives a body up to its end, or the first byte beyond the maximum.
     pub(super) async fn collect_body(&mut self) -> Result<ReceivedBody, End> {
         // With `Upgrade: websocket` and CONNECT, the codec does not end the body after its declared length.
-        let length = self.declared.filter(|_| self.codec.message_type() == MessageType::Stream);
+        let length = self
+            .declared
+            .filter(|_| self.codec.message_type() == MessageType::Stream);
         let mut body = BytesMut::with_capacity(self.declared.unwrap_or_default());
         loop {
             match self.codec.decode(&mut self.buffer) {
@@ -122,14 +136,21 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
     /// Reads more bytes, and returns their number; 0 at the end of the input. Bytes that have arrived come before an
     /// end for another reason.
     pub(super) async fn read(&mut self) -> Result<usize, End> {
-        let Self { stream, slot, buffer, .. } = self;
+        let Self {
+            stream,
+            slot,
+            buffer,
+            ..
+        } = self;
         let reading = poll_fn(|context| {
             let mut bytes = [MaybeUninit::uninit(); READ_BYTES];
             let mut read = ReadBuf::uninit(&mut bytes);
             match Pin::new(&mut *stream).poll_read(context, &mut read) {
                 // A client with TLS has closed without a closing message. The framing of HTTP shows a request that is
                 // cut.
-                Poll::Ready(Err(error)) if error.kind() != io::ErrorKind::UnexpectedEof => Poll::Ready(Err(error)),
+                Poll::Ready(Err(error)) if error.kind() != io::ErrorKind::UnexpectedEof => {
+                    Poll::Ready(Err(error))
+                }
                 Poll::Ready(_) => {
                     buffer.extend_from_slice(read.filled());
                     Poll::Ready(Ok(read.filled().len()))
@@ -142,7 +163,11 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
 
     pub(super) async fn write(&mut self, mut bytes: &[u8]) -> Result<(), End> {
         while !bytes.is_empty() {
-            let count = self.slot.connection.unless_ended(self.stream.write(bytes)).await?;
+            let count = self
+                .slot
+                .connection
+                .unless_ended(self.stream.write(bytes))
+                .await?;
             if count == 0 {
                 return Err(End::Client);
             }
@@ -158,7 +183,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
     /// before the client has read its response (RFC 9112, section 9.6).
     pub(super) async fn close(mut self, is_unread: bool) -> Result<(), End> {
         self.slot.enter(State::Closing);
-        self.slot.connection.unless_ended(self.stream.shutdown()).await?;
+        self.slot
+            .connection
+            .unless_ended(self.stream.shutdown())
+            .await?;
         let mut dropped = self.buffer.len();
         while (is_unread || dropped > 0) && dropped < MAX_DROPPED_BYTES {
             self.buffer.clear();

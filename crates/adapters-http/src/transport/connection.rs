@@ -110,7 +110,13 @@ impl Connection {
     }
 
     /// Why the connection has to end now, if it has: its timeout has passed, or the server stops.
-    pub(super) fn due_end(&self, limits: &Limits, stage: Stage, stop_began: Instant, now: Instant) -> Option<End> {
+    pub(super) fn due_end(
+        &self,
+        limits: &Limits,
+        stage: Stage,
+        stop_began: Instant,
+        now: Instant,
+    ) -> Option<End> {
         let since = self.since.get();
         // The rest of a head gets the whole time from the start of the stop.
         let waiting_since = since.max(stop_began);
@@ -124,7 +130,9 @@ impl Connection {
         };
         match stage {
             Stage::Aborting => Some(End::Stop),
-            Stage::Stopping { idle_grace } if idle_since.is_some_and(|since| now - since >= idle_grace) => {
+            Stage::Stopping { idle_grace }
+                if idle_since.is_some_and(|since| now - since >= idle_grace) =>
+            {
                 Some(End::Stop)
             }
             _ => (now - self.last_progress.get() >= timeout).then_some(End::Timeout),
@@ -141,7 +149,10 @@ impl Connection {
     }
 
     /// Returns the result of an operation on the stream, unless the connection ends before.
-    pub(super) async fn unless_ended<R>(&self, operation: impl Future<Output = io::Result<R>>) -> Result<R, End> {
+    pub(super) async fn unless_ended<R>(
+        &self,
+        operation: impl Future<Output = io::Result<R>>,
+    ) -> Result<R, End> {
         tokio::select! {
             biased;
             result = operation => result.map_err(|_| End::Client),
@@ -162,7 +173,11 @@ mod tests {
             ("[2001:db8::9]:80", "[2001:db8::9]:80"),
         ] {
             let connection = Connection::new(Some(peer.parse().expect("an address")));
-            assert_eq!(connection.peer, Some(expected.parse().expect("an address")), "{peer}");
+            assert_eq!(
+                connection.peer,
+                Some(expected.parse().expect("an address")),
+                "{peer}"
+            );
         }
     }
 }

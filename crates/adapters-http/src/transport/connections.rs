@@ -104,7 +104,11 @@ impl Connections {
         self.next_id.set(id + 1);
         let connection = Rc::new(Connection::new(peer));
         self.open.borrow_mut().insert(id, Rc::clone(&connection));
-        Slot { id, connections: Rc::clone(self), connection }
+        Slot {
+            id,
+            connections: Rc::clone(self),
+            connection,
+        }
     }
 
     /// Ends the oldest connection that only drops input; without one, the oldest without a complete request; without
@@ -117,8 +121,9 @@ impl Connections {
             State::Request | State::Response => None,
         };
         let open = self.open.borrow();
-        let ranked =
-            open.values().filter_map(|connection| Some(((rank(connection)?, connection.since.get()), connection)));
+        let ranked = open.values().filter_map(|connection| {
+            Some(((rank(connection)?, connection.since.get()), connection))
+        });
         if let Some((_, oldest)) = ranked.min_by_key(|(rank, _)| *rank) {
             oldest.close(End::Limit(ConnectionLimit::MaxConnections));
         }
@@ -129,10 +134,12 @@ impl Connections {
     pub(super) fn hold(&self, connection: &Connection, bytes: usize) {
         self.held_bytes.update(|sum| sum + bytes);
         connection.held_bytes.set(bytes);
-        let max = (self.limits.max_unsent_bytes / self.limits.running_workers()).max(MIN_HELD_BYTES);
+        let max =
+            (self.limits.max_unsent_bytes / self.limits.running_workers()).max(MIN_HELD_BYTES);
         let open = self.open.borrow();
-        let holding =
-            open.values().filter(|connection| connection.end.get().is_none() && connection.held_bytes.get() > 0);
+        let holding = open
+            .values()
+            .filter(|connection| connection.end.get().is_none() && connection.held_bytes.get() > 0);
         if self.held_bytes.get() > max
             && let Some(oldest) = holding.min_by_key(|connection| connection.since.get())
         {
@@ -155,13 +162,18 @@ impl Connections {
             }
             let now = Instant::now();
             for connection in self.open.borrow().values() {
-                if let Some(end) = connection.due_end(&self.limits, stage, stop_began.unwrap_or(now), now)
+                if let Some(end) =
+                    connection.due_end(&self.limits, stage, stop_began.unwrap_or(now), now)
                     && connection.end.get().is_none()
                 {
                     connection.close(end);
                 }
             }
-            let interval = if stage.accepts() { INTERVAL } else { STOP_INTERVAL };
+            let interval = if stage.accepts() {
+                INTERVAL
+            } else {
+                STOP_INTERVAL
+            };
             tokio::select! {
                 Ok(()) = stages.changed() => {}
                 () = sleep(interval) => {}

@@ -82,13 +82,19 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
         let mut is_complete = matches!(body, Some(Ok(_)));
         let (payload, wanted) = match body {
             Some(Ok(bytes)) if bytes.is_empty() => (Payload::None, None),
-            Some(body) => (Payload::Stream { payload: stream::iter([body]).boxed_local() }, None),
+            Some(body) => (
+                Payload::Stream {
+                    payload: stream::iter([body]).boxed_local(),
+                },
+                None,
+            ),
             None => expected_body(),
         };
         *request.payload() = payload;
         let is_head = request.method() == Method::HEAD;
         // In another protocol (`Upgrade`, CONNECT), the request may end at another byte.
-        let is_upgrade = request.headers().contains_key(UPGRADE) || self.codec.message_type() == MessageType::Stream;
+        let is_upgrade = request.headers().contains_key(UPGRADE)
+            || self.codec.message_type() == MessageType::Stream;
         request.head_mut().peer_addr = self.slot.connection.peer;
         self.slot.enter(State::Request);
         // In a box, because connections without a request have this future, too.
@@ -107,14 +113,17 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
             head.head_mut().set_connection_type(ConnectionType::Close);
         }
         self.slot.enter(State::Response);
-        self.send(head, size, if is_head { Bytes::new() } else { body }).await?;
+        self.send(head, size, if is_head { Bytes::new() } else { body })
+            .await?;
         Ok(is_complete)
     }
 
     /// Passes on the body that a client sends after the status 100, once the application reads it, and then reads
     /// ahead. Resolves when the connection ends.
     async fn pass_on(&mut self, wanted: Option<WantedBody>, is_complete: &mut bool) -> End {
-        let Some(wanted) = wanted else { return self.read_ahead().await };
+        let Some(wanted) = wanted else {
+            return self.read_ahead().await;
+        };
         let sender = tokio::select! {
             biased;
             Ok(sender) = wanted => sender,
@@ -125,7 +134,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
         }
         // The application has the request: its state stays, and no other connection takes its place.
         let limit = self.slot.connections.limits.body_timeout;
-        match timeout(limit, self.collect_body()).await.unwrap_or_else(|_| Ok(Err(too_slow()))) {
+        match timeout(limit, self.collect_body())
+            .await
+            .unwrap_or_else(|_| Ok(Err(too_slow())))
+        {
             Ok(body) => {
                 *is_complete = body.is_ok();
                 // Fails if the application does not read it any more.
@@ -138,28 +150,45 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
 
     /// Refuses a head.
     async fn refuse(&mut self, status: StatusCode) -> Result<(), End> {
-        self.slot.connections.log.record_refusal(self.slot.connection.peer, status);
+        self.slot
+            .connections
+            .log
+            .record_refusal(self.slot.connection.peer, status);
         let mut response = Response::with_body(status, ());
-        response.head_mut().set_connection_type(ConnectionType::Close);
+        response
+            .head_mut()
+            .set_connection_type(ConnectionType::Close);
         self.slot.enter(State::Response);
         self.send(response, BodySize::Sized(0), Bytes::new()).await
     }
 
     /// Sends a response. A file of the program is shared by all responses; a list belongs to its response, so its bytes
     /// are counted until the client has read them.
-    async fn send(&mut self, head: Response<()>, size: BodySize, mut body: Bytes) -> Result<(), End> {
+    async fn send(
+        &mut self,
+        head: Response<()>,
+        size: BodySize,
+        mut body: Bytes,
+    ) -> Result<(), End> {
         let copied = body.len().min(MAX_COPIED_BYTES);
         let mut bytes = BytesMut::with_capacity(HEAD_BYTES + copied);
-        self.codec.encode(Message::Item((head, size)), &mut bytes).map_err(|_| End::Client)?;
+        self.codec
+            .encode(Message::Item((head, size)), &mut bytes)
+            .map_err(|_| End::Client)?;
         bytes.extend_from_slice(&body[..copied]);
         if body.len() > copied && body.is_unique() {
-            self.slot.connections.hold(&self.slot.connection, body.len());
+            self.slot
+                .connections
+                .hold(&self.slot.connection, body.len());
         }
         body.advance(copied);
         self.write(&bytes).await?;
         drop(bytes);
         self.write(&body).await?;
-        self.slot.connection.unless_ended(self.stream.flush()).await?;
+        self.slot
+            .connection
+            .unless_ended(self.stream.flush())
+            .await?;
         self.slot.connections.release(&self.slot.connection);
         Ok(())
     }
@@ -174,12 +203,22 @@ fn expected_body() -> (Payload, Option<WantedBody>) {
         // Fails if the connection has ended, and its request with it.
         body.await.unwrap_or(Err(PayloadError::Incomplete(None)))
     };
-    (Payload::Stream { payload: stream::once(body).boxed_local() }, Some(receiver))
+    (
+        Payload::Stream {
+            payload: stream::once(body).boxed_local(),
+        },
+        Some(receiver),
+    )
 }
 
 /// Every body of this service is in memory.
 fn parts<B: MessageBody>(response: Response<B>) -> (Response<()>, BodySize, Bytes) {
     let (head, body) = response.into_parts();
     let size = body.size();
-    (head, size, body.try_into_bytes().unwrap_or_else(|_| unreachable!("a handler returned a stream")))
+    (
+        head,
+        size,
+        body.try_into_bytes()
+            .unwrap_or_else(|_| unreachable!("a handler returned a stream")),
+    )
 }

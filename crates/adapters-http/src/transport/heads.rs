@@ -59,7 +59,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
             match (self.read().await, self.slot.connection.state.get()) {
                 (Ok(0), _) | (Err(End::Timeout | End::Stop), State::Idle) => return Ok(Head::End),
                 (Ok(_), _) => {}
-                (Err(End::Timeout), State::Head) => return Ok(Head::Refused(StatusCode::REQUEST_TIMEOUT)),
+                (Err(End::Timeout), State::Head) => {
+                    return Ok(Head::Refused(StatusCode::REQUEST_TIMEOUT));
+                }
                 (Err(end), _) => return Err(end),
             }
         }
@@ -78,7 +80,9 @@ fn skip_empty_lines(buffer: &mut BytesMut) {
 fn refusal(request: &Request, length: usize) -> Option<StatusCode> {
     let uri = request.uri();
     // The parts of a target in absolute form.
-    let authority = uri.authority().map_or(0, |authority| authority.as_str().len());
+    let authority = uri
+        .authority()
+        .map_or(0, |authority| authority.as_str().len());
     if authority + uri.path_and_query().map_or(0, |path| path.as_str().len()) > MAX_TARGET_BYTES {
         return Some(StatusCode::URI_TOO_LONG);
     }
@@ -102,12 +106,21 @@ fn too_large(head: &[u8]) -> StatusCode {
 /// Whether the value of a `Host` header is `uri-host [ ":" port ]` (RFC 9112, section 3.2). Only the characters of the
 /// host are checked.
 fn is_valid_host(value: &[u8]) -> bool {
-    let colon = value.iter().rposition(|&byte| byte == b':' || byte == b']').filter(|&index| value[index] == b':');
+    let colon = value
+        .iter()
+        .rposition(|&byte| byte == b':' || byte == b']')
+        .filter(|&index| value[index] == b':');
     let (host, port) = value.split_at(colon.unwrap_or(value.len()));
     let is_ip_literal = host.len() > 2 && host.starts_with(b"[") && host.ends_with(b"]");
-    let name = if is_ip_literal { &host[1..host.len() - 1] } else { host };
+    let name = if is_ip_literal {
+        &host[1..host.len() - 1]
+    } else {
+        host
+    };
     name.iter().all(|&byte| {
-        byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=".contains(&byte) || is_ip_literal && byte == b':'
+        byte.is_ascii_alphanumeric()
+            || b"-._~%!$&'()*+,;=".contains(&byte)
+            || is_ip_literal && byte == b':'
     }) && port.iter().skip(1).all(u8::is_ascii_digit)
 }
 
@@ -117,12 +130,35 @@ mod tests {
 
     #[test]
     fn a_host_is_a_name_or_an_address_with_an_optional_port() {
-        for good in ["", "a", "store.example", "a:80", "a:", "127.0.0.1:8080", "[::1]", "[::1]:80", "b%C3%BCro", "_x"] {
+        for good in [
+            "",
+            "a",
+            "store.example",
+            "a:80",
+            "a:",
+            "127.0.0.1:8080",
+            "[::1]",
+            "[::1]:80",
+            "b%C3%BCro",
+            "_x",
+        ] {
             assert!(is_valid_host(good.as_bytes()), "{good}");
         }
-        for bad in
-            ["a b", "a/b", "a:b", "a:80:80", "user@a", "a?b", "a#b", "[::1", "::1", "[]", "[a]b", "b\u{fc}ro", "<a>"]
-        {
+        for bad in [
+            "a b",
+            "a/b",
+            "a:b",
+            "a:80:80",
+            "user@a",
+            "a?b",
+            "a#b",
+            "[::1",
+            "::1",
+            "[]",
+            "[a]b",
+            "b\u{fc}ro",
+            "<a>",
+        ] {
             assert!(!is_valid_host(bad.as_bytes()), "{bad}");
         }
     }

@@ -56,7 +56,11 @@ impl HttpListener {
     /// If it cannot be bound.
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
         let socket = TcpListener::bind(address)?;
-        Ok(Self { address: socket.local_addr()?, socket, is_inherited: false })
+        Ok(Self {
+            address: socket.local_addr()?,
+            socket,
+            is_inherited: false,
+        })
     }
 
     /// A socket that the process that started this one keeps: connections wait in it for the next process.
@@ -66,9 +70,16 @@ impl HttpListener {
     pub fn inherited(socket: TcpListener) -> io::Result<Self> {
         #[cfg(target_os = "linux")]
         if !SockRef::from(&socket).is_listener()? {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the socket does not listen"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "the socket does not listen",
+            ));
         }
-        Ok(Self { address: socket.local_addr()?, socket, is_inherited: true })
+        Ok(Self {
+            address: socket.local_addr()?,
+            socket,
+            is_inherited: true,
+        })
     }
 
     /// Sets the options of the socket. An inherited one keeps the length of its queue.
@@ -77,7 +88,11 @@ impl HttpListener {
         #[cfg(target_os = "linux")]
         options.set_tcp_notsent_lowat(MAX_NOT_SENT)?;
         self.socket.set_nonblocking(true)?;
-        if self.is_inherited { Ok(()) } else { options.listen(BACKLOG) }
+        if self.is_inherited {
+            Ok(())
+        } else {
+            options.listen(BACKLOG)
+        }
     }
 
     /// Gives each connection to the worker with the fewest, until the server stops. If every worker has its maximum,
@@ -86,14 +101,25 @@ impl HttpListener {
     ///
     /// # Errors
     /// If a worker ends before the server stops, or the socket cannot be polled.
-    pub(crate) async fn accept(self, workers: Vec<Inbox>, mut stage: watch::Receiver<Stage>) -> io::Result<()> {
+    pub(crate) async fn accept(
+        self,
+        workers: Vec<Inbox>,
+        mut stage: watch::Receiver<Stage>,
+    ) -> io::Result<()> {
         let listener = tokio::net::TcpListener::from_std(self.socket)?;
-        let mut ended = select_all(workers.iter().map(|worker| Box::pin(worker.sender.closed())));
+        let mut ended = select_all(
+            workers
+                .iter()
+                .map(|worker| Box::pin(worker.sender.closed())),
+        );
         loop {
             let next = async {
                 let worker = next_worker(&workers).await;
                 // The connection is registered with the runtime of its worker.
-                (worker, async { listener.accept().await?.0.into_std() }.await)
+                (
+                    worker,
+                    async { listener.accept().await?.0.into_std() }.await,
+                )
             };
             tokio::select! {
                 biased;
@@ -145,7 +171,11 @@ async fn next_worker(workers: &[Inbox]) -> &Inbox {
     let with_room = workers.iter().filter(|worker| worker.has_room());
     match with_room.min_by_key(|worker| worker.load.load(Ordering::Relaxed)) {
         Some(worker) => worker,
-        None => select_all(workers.iter().map(|worker| Box::pin(worker.room()))).await.0,
+        None => {
+            select_all(workers.iter().map(|worker| Box::pin(worker.room())))
+                .await
+                .0
+        }
     }
 }
 
@@ -159,13 +189,20 @@ mod tests {
     async fn a_listener_that_stops_accepts_what_waits_in_its_own_socket() {
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
         let bound = HttpListener::bind(address).expect("a free port");
-        let inherited = HttpListener::inherited(TcpListener::bind(address).expect("a free port")).expect("it listens");
+        let inherited = HttpListener::inherited(TcpListener::bind(address).expect("a free port"))
+            .expect("it listens");
         for (listener, accepted) in [(bound, 3), (inherited, 0)] {
             listener.prepare().expect("a socket that listens");
-            let clients = [(); 3].map(|()| TcpStream::connect(listener.address).expect("a place in the queue"));
+            let clients = [(); 3]
+                .map(|()| TcpStream::connect(listener.address).expect("a place in the queue"));
             let (sender, mut receiver) = channel(clients.len());
-            let inbox = Inbox { sender, load: Arc::default() };
-            let (_, stage) = watch::channel(Stage::Stopping { idle_grace: Duration::ZERO });
+            let inbox = Inbox {
+                sender,
+                load: Arc::default(),
+            };
+            let (_, stage) = watch::channel(Stage::Stopping {
+                idle_grace: Duration::ZERO,
+            });
 
             listener.accept(vec![inbox], stage).await.expect("it stops");
 
@@ -187,7 +224,12 @@ mod tests {
             assert_eq!(listener.is_inherited, is_inherited);
             listener.prepare().expect("a socket that listens");
             #[cfg(target_os = "linux")]
-            assert_eq!(SockRef::from(&listener.socket).tcp_notsent_lowat().expect("an option"), 16_384);
+            assert_eq!(
+                SockRef::from(&listener.socket)
+                    .tcp_notsent_lowat()
+                    .expect("an option"),
+                16_384
+            );
         }
     }
 }

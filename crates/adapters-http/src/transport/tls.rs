@@ -44,7 +44,10 @@ impl CurrentTlsIdentity {
     pub fn new(identity: TlsIdentity) -> Self {
         let expiry = Gauge::default();
         expiry.set(identity.expires.as_secs());
-        Self { identity: watch::Sender::new(Arc::new(identity)), expiry }
+        Self {
+            identity: watch::Sender::new(Arc::new(identity)),
+            expiry,
+        }
     }
 
     /// Returns the identity that new handshakes use.
@@ -78,7 +81,9 @@ pub(crate) async fn accept(
 ) -> io::Result<TlsStream<TcpStream>> {
     slot.enter(State::Handshake);
     let handshake = TlsAcceptor::from(Arc::clone(&identity.get().config))
-        .accept_with(stream, |connection| connection.set_buffer_limit(Some(MAX_UNSENT)));
+        .accept_with(stream, |connection| {
+            connection.set_buffer_limit(Some(MAX_UNSENT))
+        });
     let stream = tokio::select! {
         biased;
         stream = handshake => stream,

@@ -14,7 +14,9 @@ fn service() -> Service {
 fn preflight(service: &Service, origin: &str, method: &str, headers: &str) -> Response {
     let request = service.anonymous("OPTIONS", "").header("Origin", origin);
     let request = request.header("Access-Control-Request-Method", method);
-    request.header("Access-Control-Request-Headers", headers).send()
+    request
+        .header("Access-Control-Request-Headers", headers)
+        .send()
 }
 
 #[test]
@@ -27,9 +29,19 @@ fn a_preflight_lists_every_method_and_every_header_of_the_interface() {
             "X-Request-Id ,\tAUTHORIZATION",
         ] {
             let response = preflight(&service, SHOP, method, headers);
-            response.assert_status(200).assert_header("Access-Control-Allow-Origin", Some(SHOP));
-            assert_eq!(response.items("Access-Control-Allow-Methods"), ["get", "head", "post"]);
-            let headers = ["authorization", "content-type", "idempotency-key", "x-request-id"];
+            response
+                .assert_status(200)
+                .assert_header("Access-Control-Allow-Origin", Some(SHOP));
+            assert_eq!(
+                response.items("Access-Control-Allow-Methods"),
+                ["get", "head", "post"]
+            );
+            let headers = [
+                "authorization",
+                "content-type",
+                "idempotency-key",
+                "x-request-id",
+            ];
             assert_eq!(response.items("Access-Control-Allow-Headers"), headers);
             response.assert_header("Access-Control-Max-Age", Some("3600"));
         }
@@ -52,20 +64,43 @@ fn a_preflight_for_another_origin_method_or_header_is_refused() {
         "https://SHOP.example",
         "https://shop.ex\u{e4}mple",
     ];
-    let headers = ["x-other", "authorization,x-other", "authorization;content-type", "cookie", "*", "\u{e9}"];
+    let headers = [
+        "x-other",
+        "authorization,x-other",
+        "authorization;content-type",
+        "cookie",
+        "*",
+        "\u{e9}",
+    ];
     for origin in origins {
         let list = service.request("GET", "").header("Origin", origin).send();
-        list.assert_status(200).assert_header("Access-Control-Allow-Origin", None);
+        list.assert_status(200)
+            .assert_header("Access-Control-Allow-Origin", None);
     }
     let by_origin = origins.map(|origin| preflight(&service, origin, "GET", "authorization"));
-    let by_method =
-        ["PUT", "DELETE", "OPTIONS", "get", "*"].map(|method| preflight(&service, SHOP, method, "authorization"));
+    let by_method = ["PUT", "DELETE", "OPTIONS", "get", "*"]
+        .map(|method| preflight(&service, SHOP, method, "authorization"));
     let by_header = headers.map(|headers| preflight(&service, SHOP, "POST", headers));
     for response in by_origin.iter().chain(&by_method).chain(&by_header) {
-        response.assert_status(200).assert_header("Content-Type", None);
-        assert!(!response.header_names().iter().any(|name| name.starts_with("access-control-")), "{response:?}");
-        let vary = ["access-control-request-headers", "access-control-request-method", "origin"];
-        assert_eq!((response.items("Vary"), &response.body[..]), (vary.map(str::to_owned).to_vec(), &b""[..]));
+        response
+            .assert_status(200)
+            .assert_header("Content-Type", None);
+        assert!(
+            !response
+                .header_names()
+                .iter()
+                .any(|name| name.starts_with("access-control-")),
+            "{response:?}"
+        );
+        let vary = [
+            "access-control-request-headers",
+            "access-control-request-method",
+            "origin",
+        ];
+        assert_eq!(
+            (response.items("Vary"), &response.body[..]),
+            (vary.map(str::to_owned).to_vec(), &b""[..])
+        );
     }
 }
 
@@ -81,8 +116,12 @@ fn options_without_a_valid_method_is_an_ordinary_request_and_only_options_is_a_p
         ("GET", "GET", 200),
     ] {
         let request = service.request(method, "").header("Origin", SHOP);
-        let response = request.header("Access-Control-Request-Method", of_page).send();
-        response.assert_status(status).assert_header("Access-Control-Allow-Origin", Some(SHOP));
+        let response = request
+            .header("Access-Control-Request-Method", of_page)
+            .send();
+        response
+            .assert_status(status)
+            .assert_header("Access-Control-Allow-Origin", Some(SHOP));
         response.assert_header("Access-Control-Allow-Methods", None);
     }
 }
@@ -92,5 +131,8 @@ fn a_page_may_read_every_header_of_the_interface() {
     let response = service().request("GET", "").header("Origin", SHOP).send();
     let exposed = "deprecation idempotency-replayed link location ratelimit ratelimit-policy retry-after sunset \
         www-authenticate x-request-id";
-    assert_eq!(response.items("Access-Control-Expose-Headers").join(" "), exposed);
+    assert_eq!(
+        response.items("Access-Control-Expose-Headers").join(" "),
+        exposed
+    );
 }

@@ -58,7 +58,10 @@ impl Overload {
 
     /// Sends a request that stays in flight until its release.
     fn begin(&self) -> RawConnection {
-        let stalled = self.service.anonymous("GET", "").header("Authorization", "Bearer stalled");
+        let stalled = self
+            .service
+            .anonymous("GET", "")
+            .header("Authorization", "Bearer stalled");
         let connection = stalled.begin().expect("a connection");
         wait_until(|| self.directory.stalled.load(Ordering::Relaxed));
         connection
@@ -84,11 +87,16 @@ fn requests_beyond_the_bound_are_a_503_before_their_api_key_is_checked() {
         service.anonymous("GET", ""),
         service.anonymous("GET", "/1/nowhere"),
         service.request("DELETE", ""),
-        service.request("POST", "").header("Content-Type", "text/plain").body("x"),
+        service
+            .request("POST", "")
+            .header("Content-Type", "text/plain")
+            .body("x"),
     ] {
         let response = request.send();
         response.assert_error(503, "overloaded");
-        response.assert_header("Retry-After", Some("1")).assert_header("Cache-Control", Some("no-store"));
+        response
+            .assert_header("Retry-After", Some("1"))
+            .assert_header("Cache-Control", Some("no-store"));
         assert!(response.header("X-Request-Id").is_some());
     }
     service.assert_metrics(&[r#"http_requests_shed_total{reason="in_flight"} 6"#]);
@@ -99,7 +107,13 @@ fn requests_beyond_the_bound_are_a_503_before_their_api_key_is_checked() {
 #[test]
 fn an_overload_comes_before_the_failures_of_an_address() {
     let overload = Overload::prepare();
-    let failing = || overload.service.anonymous("GET", "").header("X-Forwarded-For", "203.0.113.1").send();
+    let failing = || {
+        overload
+            .service
+            .anonymous("GET", "")
+            .header("X-Forwarded-For", "203.0.113.1")
+            .send()
+    };
     failing().assert_status(401);
     failing().assert_status(429);
 
@@ -113,8 +127,15 @@ fn preflights_are_served_during_an_overload() {
     let overload = Overload::prepare();
     let _stalled = overload.begin();
 
-    let preflight = overload.service.anonymous("OPTIONS", "").header("Origin", SHOP);
-    let response = preflight.header("Access-Control-Request-Method", "GET").send();
+    let preflight = overload
+        .service
+        .anonymous("OPTIONS", "")
+        .header("Origin", SHOP);
+    let response = preflight
+        .header("Access-Control-Request-Method", "GET")
+        .send();
 
-    response.assert_status(200).assert_header("Access-Control-Allow-Origin", Some(SHOP));
+    response
+        .assert_status(200)
+        .assert_header("Access-Control-Allow-Origin", Some(SHOP));
 }

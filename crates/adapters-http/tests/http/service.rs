@@ -3,7 +3,8 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use animal_store_adapters_http::{
-    AllowedOrigins, ApiSettings, HttpListener, HttpServer, Limits, TrustedProxies, UseCases, reloaded, serve_api,
+    AllowedOrigins, ApiSettings, HttpListener, HttpServer, Limits, TrustedProxies, UseCases,
+    reloaded, serve_api,
 };
 use animal_store_app::{
     ApiKey, Authenticate, CreatePet, GetPet, ListPets, Scope,
@@ -56,19 +57,35 @@ impl Service {
         let listener = HttpListener::bind(([127, 0, 0, 1], 0).into()).expect("a free port");
         let address = listener.address;
         let client = HttpClient::new(address).with_token("x");
-        let mut limits = Limits { max_body_bytes: 1024, ..Limits::default() };
+        let mut limits = Limits {
+            max_body_bytes: 1024,
+            ..Limits::default()
+        };
         change(&mut limits, &mut use_cases);
         let origins = reloaded(Some(AllowedOrigins::These(vec![SHOP.to_owned()])));
         let proxies = TrustedProxies::parse(&["127.0.0.1".to_owned()]).expect("an address");
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         let mut registry = Registry::default();
         let errors_only = Arc::default();
-        let settings = ApiSettings { limits, tls: None, origins, proxies, sample_ratio: None, errors_only };
+        let settings = ApiSettings {
+            limits,
+            tls: None,
+            origins,
+            proxies,
+            sample_ratio: None,
+            errors_only,
+        };
         let guard = runtime.enter();
         let started = serve_api(listener, settings, &mut registry, move || use_cases.clone());
         let (server, ..) = started.expect("a server");
         drop(guard);
-        Self { address, client, registry, _server: server, _runtime: runtime }
+        Self {
+            address,
+            client,
+            registry,
+            _server: server,
+            _runtime: runtime,
+        }
     }
 
     /// A request to a path below `/v1/pets`, with an API key.
@@ -99,7 +116,9 @@ impl Service {
 
     /// A create of a valid pet, by a page of an allowed origin.
     pub(crate) fn create(&self) -> Request {
-        self.request("POST", "").header("Origin", SHOP).json(r#"{"name":"Rex","categoryId":1}"#)
+        self.request("POST", "")
+            .header("Origin", SHOP)
+            .json(r#"{"name":"Rex","categoryId":1}"#)
     }
 }
 
@@ -110,8 +129,13 @@ pub(crate) fn any_key() -> MockApiKeyDirectory {
 
 /// A directory in which every token belongs to the key `key` with these scopes.
 pub(crate) fn key_with(scopes: &[Scope]) -> MockApiKeyDirectory {
-    let key = Arc::new(ApiKey { scopes: scopes.iter().copied().collect(), ..api_key("key") });
+    let key = Arc::new(ApiKey {
+        scopes: scopes.iter().copied().collect(),
+        ..api_key("key")
+    });
     let mut directory = MockApiKeyDirectory::new();
-    directory.expect_find().returning(move |_| Ok(Some(key.clone())));
+    directory
+        .expect_find()
+        .returning(move |_| Ok(Some(key.clone())));
     directory
 }

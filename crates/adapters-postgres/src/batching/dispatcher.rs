@@ -55,7 +55,9 @@ pub(super) fn start<S: Session>(
         last_attempt: None,
         queues: Arc::clone(&queues),
     };
-    (0..connections).map(|_| tokio::spawn(dispatcher().run())).collect()
+    (0..connections)
+        .map(|_| tokio::spawn(dispatcher().run()))
+        .collect()
 }
 
 impl<S: Session> Dispatcher<S> {
@@ -68,9 +70,13 @@ impl<S: Session> Dispatcher<S> {
                 connected = self.connect() => connected,
                 () = queues[0].closed() => return,
             };
-            let Some((session, task)) = connected else { return };
+            let Some((session, task)) = connected else {
+                return;
+            };
             self.state = InState::new(&self.metrics.connected, &queues);
-            let Some(reason) = self.serve(session, task, demoted).await else { return };
+            let Some(reason) = self.serve(session, task, demoted).await else {
+                return;
+            };
             let address = &self.settings.endpoint;
             tracing::warn!(%address, purpose = S::PURPOSE, reason, "a connection to PostgreSQL was lost");
         }
@@ -88,7 +94,12 @@ impl<S: Session> Dispatcher<S> {
         loop {
             if let Some(attempt) = self.last_attempt {
                 self.disconnect();
-                sleep(self.settings.outage.next_pause(attempt.elapsed(), self.settings.postgres.connect_timeout)).await;
+                sleep(
+                    self.settings
+                        .outage
+                        .next_pause(attempt.elapsed(), self.settings.postgres.connect_timeout),
+                )
+                .await;
             }
             self.last_attempt = Some(Instant::now());
             match S::open(&self.settings).await {
@@ -98,7 +109,10 @@ impl<S: Session> Dispatcher<S> {
                     }
                     return Some(connected);
                 }
-                Err(error) => self.settings.outage.failed(error.to_string(), |reason| address.log_unavailable(reason)),
+                Err(error) => self
+                    .settings
+                    .outage
+                    .failed(error.to_string(), |reason| address.log_unavailable(reason)),
             }
         }
     }
@@ -132,7 +146,12 @@ impl<S: Session> Dispatcher<S> {
             // Other kinds are served first the next time.
             self.state.takers.rotate_left(index + 1);
             let taker = self.state.takers.last()?;
-            let mut execution = pin!(execute(&mut session, taker.take(S::MAX_ROWS), &self.settings, taker.metrics()));
+            let mut execution = pin!(execute(
+                &mut session,
+                taker.take(S::MAX_ROWS),
+                &self.settings,
+                taker.metrics()
+            ));
             let executed = if let Ok(executed) = timeout(SLOW, &mut execution).await {
                 executed
             } else {
@@ -153,7 +172,8 @@ impl<S: Session> Dispatcher<S> {
         if turn.is_none() {
             *turn = Some(Arc::clone(&self.turn).lock_owned().await);
         }
-        let (is_open, index, _) = select_all(self.state.takers.iter().map(|taker| taker.ready().boxed())).await;
+        let (is_open, index, _) =
+            select_all(self.state.takers.iter().map(|taker| taker.ready().boxed())).await;
         is_open.then_some(index)
     }
 }
@@ -161,7 +181,10 @@ impl<S: Session> Dispatcher<S> {
 impl<R: Request> InState<R> {
     fn new(count: &Count, queues: &[Takers<R>]) -> Self {
         count.inc();
-        Self { count: count.clone(), takers: queues.iter().map(Takers::taker).collect() }
+        Self {
+            count: count.clone(),
+            takers: queues.iter().map(Takers::taker).collect(),
+        }
     }
 }
 

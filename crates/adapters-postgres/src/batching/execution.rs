@@ -38,14 +38,21 @@ pub(super) async fn execute<S: Session>(
                     pending.respond(metrics, |_| response);
                 }
             }
-            Err(Failure { extent: Extent::Request, .. }) if part.len() > 1 => {
+            Err(Failure {
+                extent: Extent::Request,
+                ..
+            }) if part.len() > 1 => {
                 let second = part.split_off(part.len().div_ceil(2));
                 parts.extend([second, part]);
             }
             Err(failure) => {
-                fail(part, metrics, || (failure.error)(failure.reason.clone().into()));
+                fail(part, metrics, || {
+                    (failure.error)(failure.reason.clone().into())
+                });
                 if let Extent::Connection(reason) = failure.extent {
-                    fail(parts.into_iter().flatten(), metrics, || StoreFailure::Unavailable(reason.into()));
+                    fail(parts.into_iter().flatten(), metrics, || {
+                        StoreFailure::Unavailable(reason.into())
+                    });
                     return Err(reason);
                 }
             }
@@ -66,11 +73,23 @@ async fn execute_part<S: Session>(
     }
     let requests: Vec<_> = part.iter().map(|pending| &pending.request).collect();
     let start = Instant::now();
-    let execution = AssertUnwindSafe(session.execute(&requests, settings)).catch_unwind().await;
-    metrics.batch_duration.observe(start.elapsed().as_secs_f64());
+    let execution = AssertUnwindSafe(session.execute(&requests, settings))
+        .catch_unwind()
+        .await;
+    metrics
+        .batch_duration
+        .observe(start.elapsed().as_secs_f64());
     execution.unwrap_or_else(|_| {
-        let error = if S::CHANGES_PETS { StoreFailure::OutcomeUnknown } else { StoreFailure::Unavailable };
-        Err(Failure { error, reason: "the batch panicked".to_owned(), extent: Extent::Connection("a batch panicked") })
+        let error = if S::CHANGES_PETS {
+            StoreFailure::OutcomeUnknown
+        } else {
+            StoreFailure::Unavailable
+        };
+        Err(Failure {
+            error,
+            reason: "the batch panicked".to_owned(),
+            extent: Extent::Connection("a batch panicked"),
+        })
     })
 }
 

@@ -26,9 +26,19 @@ pub(crate) trait Session: Sized + Send + 'static {
         settings: &ConnectionSettings,
     ) -> impl Future<Output = Result<(Self, ConnectionTask), ConnectionError>> + Send {
         async {
-            let ConnectionSettings { endpoint, postgres, .. } = settings;
+            let ConnectionSettings {
+                endpoint, postgres, ..
+            } = settings;
             let (client, task) = settings.connect().await?;
-            Ok((endpoint.within(postgres.connect_timeout, Self::prepare(client, &task, postgres)).await?, task))
+            Ok((
+                endpoint
+                    .within(
+                        postgres.connect_timeout,
+                        Self::prepare(client, &task, postgres),
+                    )
+                    .await?,
+                task,
+            ))
         }
     }
 
@@ -68,18 +78,36 @@ pub(crate) enum Extent {
 
 impl Failure {
     pub(crate) fn timeout(extent: Extent) -> Self {
-        Self { error: |_| StoreFailure::Timeout, reason: String::new(), extent }
+        Self {
+            error: |_| StoreFailure::Timeout,
+            reason: String::new(),
+            extent,
+        }
     }
 
-    pub(crate) fn unavailable(error: ConnectionError, extent: Extent, settings: &ConnectionSettings) -> Self {
-        Self { error: StoreFailure::Unavailable, reason: settings.endpoint.locate(error).to_string(), extent }
+    pub(crate) fn unavailable(
+        error: ConnectionError,
+        extent: Extent,
+        settings: &ConnectionSettings,
+    ) -> Self {
+        Self {
+            error: StoreFailure::Unavailable,
+            reason: settings.endpoint.locate(error).to_string(),
+            extent,
+        }
     }
 
     /// The failure of a batch that changes nothing.
-    pub(crate) fn of_read(error: ConnectionError, extent: Extent, settings: &ConnectionSettings) -> Self {
+    pub(crate) fn of_read(
+        error: ConnectionError,
+        extent: Extent,
+        settings: &ConnectionSettings,
+    ) -> Self {
         match error {
             // Later responses would be delayed as well.
-            ConnectionError::NoResponse => Self::timeout(Extent::Connection("the server did not respond in time")),
+            ConnectionError::NoResponse => {
+                Self::timeout(Extent::Connection("the server did not respond in time"))
+            }
             error => Self::unavailable(error, extent, settings),
         }
     }

@@ -20,8 +20,8 @@ use tokio_postgres::Client;
 
 use super::*;
 use crate::{
-    PgEndpoint, PostgresSettings, connection::ConnectionTask, error::ConnectionError, metrics::Metrics,
-    settings::tests::SETTINGS,
+    PgEndpoint, PostgresSettings, connection::ConnectionTask, error::ConnectionError,
+    metrics::Metrics, settings::tests::SETTINGS,
 };
 
 const TIMEOUT: Duration = Duration::from_secs(1);
@@ -79,7 +79,11 @@ impl<const CHANGES_PETS: bool> Session for Fake<CHANGES_PETS> {
         }
     }
 
-    async fn prepare(_: Client, _: &ConnectionTask, _: &PostgresSettings) -> Result<Self, ConnectionError> {
+    async fn prepare(
+        _: Client,
+        _: &ConnectionTask,
+        _: &PostgresSettings,
+    ) -> Result<Self, ConnectionError> {
         unreachable!("there is no server")
     }
 
@@ -92,8 +96,13 @@ impl<const CHANGES_PETS: bool> Session for Fake<CHANGES_PETS> {
                 Panic => panic!("the test wants it"),
                 Spoil => {
                     sleep(A_MOMENT).await;
-                    let (error, reason) = (StoreFailure::Unavailable, "the test wants it".to_owned());
-                    return Err(Failure { error, reason, extent: Extent::Request });
+                    let (error, reason) =
+                        (StoreFailure::Unavailable, "the test wants it".to_owned());
+                    return Err(Failure {
+                        error,
+                        reason,
+                        extent: Extent::Request,
+                    });
                 }
             }
         }
@@ -114,8 +123,13 @@ impl World {
         ATTEMPTS.set(attempts.iter().copied().collect());
         let ((schema, schema_ready), mut registry) = (watch::channel(true), Registry::default());
         let settings = ConnectionSettings {
-            endpoint: PgEndpoint::parse(&"postgres://user@127.0.0.1/pets?sslmode=disable".into()).unwrap(),
-            postgres: PostgresSettings { connect_timeout: TIMEOUT, timeout: TIMEOUT, ..SETTINGS },
+            endpoint: PgEndpoint::parse(&"postgres://user@127.0.0.1/pets?sslmode=disable".into())
+                .unwrap(),
+            postgres: PostgresSettings {
+                connect_timeout: TIMEOUT,
+                timeout: TIMEOUT,
+                ..SETTINGS
+            },
             outage: Outage::default(),
             metrics: Arc::new(Metrics::new(&mut registry)),
             schema_ready,
@@ -124,9 +138,20 @@ impl World {
         };
         let metrics = Arc::clone(&settings.metrics);
         let connection_metrics = &metrics.read_connections;
-        let ([sender], dispatchers) =
-            batching::<Fake<CHANGES_PETS>, 1>(&settings, [&metrics.reads[0]], 10, connection_metrics, connections);
-        Self { sender, settings, registry, schema, dispatchers }
+        let ([sender], dispatchers) = batching::<Fake<CHANGES_PETS>, 1>(
+            &settings,
+            [&metrics.reads[0]],
+            10,
+            connection_metrics,
+            connections,
+        );
+        Self {
+            sender,
+            settings,
+            registry,
+            schema,
+            dispatchers,
+        }
     }
 
     async fn send(&self, ask: Ask) -> Result<(), StoreFailure> {
@@ -157,12 +182,17 @@ async fn a_panic_fails_its_batch_and_the_dispatcher_goes_on_with_another_connect
         sleep(AFTER_A_PAUSE * 2).await;
         reads.send(Answer).await.unwrap();
         assert_eq!(reads.connected(), 1);
-        assert!(reads.has_metric(&format!("storage_failures_total{{reason=\"unavailable\"}} {failures}")));
+        assert!(reads.has_metric(&format!(
+            "storage_failures_total{{reason=\"unavailable\"}} {failures}"
+        )));
     }
 
     let creates = World::start::<true>(1, &[]);
     let lost = creates.send(Panic).await;
-    assert!(matches!(lost, Err(StoreFailure::OutcomeUnknown(_))), "{lost:?}");
+    assert!(
+        matches!(lost, Err(StoreFailure::OutcomeUnknown(_))),
+        "{lost:?}"
+    );
     assert!(creates.has_metric("storage_failures_total{reason=\"outcome_unknown\"} 1"));
     sleep(AFTER_A_PAUSE).await;
     creates.send(Answer).await.unwrap();
@@ -176,13 +206,18 @@ async fn without_a_connection_requests_fail_at_once_but_wait_for_the_first_attem
     assert!(is_unavailable(&first.await), "the first attempt failed");
     // During the pause, and during the next attempt.
     for _ in 0..2 {
-        assert!(is_unavailable(&world.send(Answer).now_or_never().expect("at once")));
+        assert!(is_unavailable(
+            &world.send(Answer).now_or_never().expect("at once")
+        ));
         sleep(AFTER_A_PAUSE).await;
     }
     assert_eq!(ATTEMPTS_MADE.get(), 2);
 
     let connected = World::start::<false>(1, &[]);
-    connected.send(Answer).await.expect("the first attempt succeeds");
+    connected
+        .send(Answer)
+        .await
+        .expect("the first attempt succeeds");
 }
 
 #[tokio::test(start_paused = true)]
@@ -204,11 +239,18 @@ async fn the_next_batch_leaves_on_another_connection_only_if_a_batch_is_slow() {
         sleep(A_MOMENT).await;
         let start = Instant::now();
         world.send(Answer).await.unwrap();
-        assert!((A_MOMENT * 3..AFTER_A_PAUSE).contains(&start.elapsed()), "{:?}", start.elapsed());
+        assert!(
+            (A_MOMENT * 3..AFTER_A_PAUSE).contains(&start.elapsed()),
+            "{:?}",
+            start.elapsed()
+        );
         for _ in 0..10 {
             world.send(Answer).await.unwrap();
         }
-        assert!(start.elapsed() < AFTER_A_PAUSE, "the other connection is free");
+        assert!(
+            start.elapsed() < AFTER_A_PAUSE,
+            "the other connection is free"
+        );
     };
     let (slow, ()) = tokio::join!(slow, behind);
     assert!(matches!(slow, Err(StoreFailure::Timeout)), "{slow:?}");
@@ -226,7 +268,10 @@ async fn a_request_whose_client_left_is_not_in_the_smaller_batches() {
     let (spoiling, other) = tokio::join!(spoiling, other);
     assert!(is_unavailable(&spoiling));
     other.unwrap();
-    assert_eq!(BATCHES.take(), [&[Answer, Spoil, Answer][..], &[Spoil], &[Answer]]);
+    assert_eq!(
+        BATCHES.take(),
+        [&[Answer, Spoil, Answer][..], &[Spoil], &[Answer]]
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -235,7 +280,9 @@ async fn nothing_connects_before_the_schema_is_ready() {
     world.schema.send_replace(false);
     for _ in 0..2 {
         sleep(AFTER_A_PAUSE).await;
-        assert!(is_unavailable(&world.send(Answer).now_or_never().expect("at once")));
+        assert!(is_unavailable(
+            &world.send(Answer).now_or_never().expect("at once")
+        ));
     }
     assert_eq!(ATTEMPTS_MADE.get(), 0);
     world.schema.send_replace(true);
@@ -252,7 +299,14 @@ async fn a_dispatcher_ends_with_its_senders_even_if_it_connects() {
         sleep(AFTER_A_PAUSE).await;
         drop(world.sender);
         world.dispatchers.remove(0).await.unwrap();
-        let ConnectionMetrics { connecting, connected, unavailable } = &world.settings.metrics.read_connections;
-        assert_eq!((connecting.get(), connected.get(), unavailable.get()), (0, 0, 0));
+        let ConnectionMetrics {
+            connecting,
+            connected,
+            unavailable,
+        } = &world.settings.metrics.read_connections;
+        assert_eq!(
+            (connecting.get(), connected.get(), unavailable.get()),
+            (0, 0, 0)
+        );
     }
 }

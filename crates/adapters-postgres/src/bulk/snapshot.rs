@@ -21,12 +21,26 @@ pub(super) struct PgSnapshot(pub(super) TransactionConnection);
 
 #[async_trait]
 impl StorageSnapshot for PgSnapshot {
-    async fn pets(&self, after: Option<PetId>, limit: usize) -> Result<Vec<StoredPet>, StoreFailure> {
+    async fn pets(
+        &self,
+        after: Option<PetId>,
+        limit: usize,
+    ) -> Result<Vec<StoredPet>, StoreFailure> {
         let columns = column_names(COLUMNS);
-        let select = format!("SELECT id, {columns}, created_at FROM pets WHERE id > $1 ORDER BY id LIMIT $2");
-        let (after, limit) = (after.map_or(0, PetId::get), i64::try_from(limit).unwrap_or(i64::MAX));
-        let rows = self.0.query(&select, &[(&after, Type::INT8), (&limit, Type::INT8)]).await?;
-        rows.iter().map(|row| stored_pet(row).map_err(StoreFailure::Corrupt)).collect()
+        let select = format!(
+            "SELECT id, {columns}, created_at FROM pets WHERE id > $1 ORDER BY id LIMIT $2"
+        );
+        let (after, limit) = (
+            after.map_or(0, PetId::get),
+            i64::try_from(limit).unwrap_or(i64::MAX),
+        );
+        let rows = self
+            .0
+            .query(&select, &[(&after, Type::INT8), (&limit, Type::INT8)])
+            .await?;
+        rows.iter()
+            .map(|row| stored_pet(row).map_err(StoreFailure::Corrupt))
+            .collect()
     }
 
     /// Returns records that had not expired when the snapshot began.
@@ -40,23 +54,35 @@ impl StorageSnapshot for PgSnapshot {
             ORDER BY api_key_id, key_digest LIMIT $3",
             column_names(RECORD_COLUMNS)
         );
-        let (api_key, digest) =
-            after.as_ref().map_or(("", [].as_slice()), |key| (key.api_key.as_str(), &key.digest[..]));
+        let (api_key, digest) = after.as_ref().map_or(("", [].as_slice()), |key| {
+            (key.api_key.as_str(), &key.digest[..])
+        });
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let parameters = [(&api_key as _, Type::TEXT), (&digest as _, Type::BYTEA), (&limit as _, Type::INT8)];
+        let parameters = [
+            (&api_key as _, Type::TEXT),
+            (&digest as _, Type::BYTEA),
+            (&limit as _, Type::INT8),
+        ];
         let rows = self.0.query(&select, &parameters).await?;
-        rows.iter().map(|row| record(row).map_err(StoreFailure::Corrupt)).collect()
+        rows.iter()
+            .map(|row| record(row).map_err(StoreFailure::Corrupt))
+            .collect()
     }
 }
 
 fn record(row: &Row) -> Result<IdempotencyRecord, Cause> {
     let (api_key, key_digest): (&str, &[u8]) = (row.try_get(0)?, row.try_get(1)?);
     let (pet_digest, pet_id): (&[u8], i64) = (row.try_get(2)?, row.try_get(3)?);
-    let invalid = |column| format!("table idempotency_keys, API key {api_key}, pet {pet_id}: {column} is not valid");
+    let invalid = |column| {
+        format!("table idempotency_keys, API key {api_key}, pet {pet_id}: {column} is not valid")
+    };
     let api_key_id = ApiKeyId::parse(api_key).map_err(|_| invalid("api_key_id"))?;
     let key_digest = key_digest.try_into().map_err(|_| invalid("key_digest"))?;
     Ok(IdempotencyRecord {
-        key: IdempotencyKey { api_key: api_key_id, digest: key_digest },
+        key: IdempotencyKey {
+            api_key: api_key_id,
+            digest: key_digest,
+        },
         pet_digest: PetDigest(pet_digest.try_into().map_err(|_| invalid("pet_digest"))?),
         pet_id: PetId::parse(pet_id).map_err(|_| invalid("pet_id"))?,
         expires_at: from_milliseconds(milliseconds(row.try_get(4)?)),

@@ -36,8 +36,14 @@ impl PgEndpoint {
     pub fn parse(url: &SecretString) -> Result<Self, PgEndpointError> {
         let (configs, certificate_check) = url::parse(url.expose_secret())?;
         let tls = tls::connector(&certificate_check);
-        let tls = tls.map_err(|error| PgEndpointError(format!("has an sslrootcert that cannot be used: {error}")))?;
-        Ok(Self { configs, tls, follows_primary: false })
+        let tls = tls.map_err(|error| {
+            PgEndpointError(format!("has an sslrootcert that cannot be used: {error}"))
+        })?;
+        Ok(Self {
+            configs,
+            tls,
+            follows_primary: false,
+        })
     }
 
     /// Parses a URL without reading certificates, and returns every text that is shown of it, for the fuzz targets.
@@ -51,7 +57,11 @@ impl PgEndpoint {
 
     /// Names the connections after this process, unless the URL does.
     pub(crate) fn named(mut self, transaction_pooling: bool) -> Self {
-        for config in self.configs.iter_mut().filter(|config| config.get_application_name().is_none()) {
+        for config in self
+            .configs
+            .iter_mut()
+            .filter(|config| config.get_application_name().is_none())
+        {
             config.application_name(application_name(transaction_pooling));
         }
         self
@@ -69,11 +79,17 @@ impl PgEndpoint {
 
     /// Opens a connection within the timeout, of which each host has an equal share. Its task runs on the current
     /// runtime.
-    pub(crate) async fn connect(&self, connect_timeout: Duration) -> Result<(Client, ConnectionTask), ConnectionError> {
+    pub(crate) async fn connect(
+        &self,
+        connect_timeout: Duration,
+    ) -> Result<(Client, ConnectionTask), ConnectionError> {
         let share = connect_timeout / u32::try_from(self.configs.len()).unwrap_or(u32::MAX);
         let mut errors = Vec::new();
         for config in &self.configs {
-            match timeout(share, self.connect_to(config)).await.unwrap_or(Err(ConnectionError::NoResponse)) {
+            match timeout(share, self.connect_to(config))
+                .await
+                .unwrap_or(Err(ConnectionError::NoResponse))
+            {
                 Ok(connected) => return Ok(connected),
                 Err(error) => errors.push((login(slice::from_ref(config)), error)),
             }
@@ -93,7 +109,9 @@ impl PgEndpoint {
         limit: Duration,
         response: impl Future<Output = Result<T, E>>,
     ) -> Result<T, ConnectionError> {
-        within(limit, response).await.map_err(|error| self.locate(error))
+        within(limit, response)
+            .await
+            .map_err(|error| self.locate(error))
     }
 
     /// Returns user, hosts and database.
@@ -101,12 +119,19 @@ impl PgEndpoint {
         login(&self.configs)
     }
 
-    async fn connect_to(&self, config: &Config) -> Result<(Client, ConnectionTask), ConnectionError> {
+    async fn connect_to(
+        &self,
+        config: &Config,
+    ) -> Result<(Client, ConnectionTask), ConnectionError> {
         match self.open(config).await {
-            Err(error) if config.get_ssl_mode() == SslMode::Prefer && error.may_be_about_encryption() => {
+            Err(error)
+                if config.get_ssl_mode() == SslMode::Prefer && error.may_be_about_encryption() =>
+            {
                 let mut plain = config.clone();
                 // The error of the first attempt is reported.
-                self.open(plain.ssl_mode(SslMode::Disable)).await.map_err(|_| error)
+                self.open(plain.ssl_mode(SslMode::Disable))
+                    .await
+                    .map_err(|_| error)
             }
             result => result,
         }
@@ -114,9 +139,16 @@ impl PgEndpoint {
 
     async fn open(&self, config: &Config) -> Result<(Client, ConnectionTask), ConnectionError> {
         let (client, connection) = config.connect(self.tls.clone()).await?;
-        let encoding = connection.parameter("server_encoding").unwrap_or_default().to_owned();
+        let encoding = connection
+            .parameter("server_encoding")
+            .unwrap_or_default()
+            .to_owned();
         let task = ConnectionTask::of(connection, self.follows_primary);
-        if encoding == "UTF8" { Ok((client, task)) } else { Err(ConnectionError::NotUtf8(encoding)) }
+        if encoding == "UTF8" {
+            Ok((client, task))
+        } else {
+            Err(ConnectionError::NotUtf8(encoding))
+        }
     }
 
     /// Cancels the statement that the server still runs for a lost connection. A failure is ignored.
@@ -143,7 +175,9 @@ impl fmt::Debug for PgEndpoint {
 
 /// Returns the user of the configurations, and their [`address`].
 fn login(configs: &[Config]) -> String {
-    let user = configs[0].get_user().unwrap_or("(the user of this process)");
+    let user = configs[0]
+        .get_user()
+        .unwrap_or("(the user of this process)");
     format!("{user}@{}", address(configs))
 }
 
@@ -160,7 +194,11 @@ fn address(configs: &[Config]) -> String {
             });
         }
     }
-    format!("{}/{}", hosts.join(","), configs[0].get_dbname().unwrap_or_default())
+    format!(
+        "{}/{}",
+        hosts.join(","),
+        configs[0].get_dbname().unwrap_or_default()
+    )
 }
 
 /// Returns the name of a connection in `pg_stat_activity`: the program, this host and the id of this process. Behind a

@@ -43,7 +43,8 @@ impl ConnectionTask {
             loop {
                 let message = connection.poll_message(context);
                 let is_on = |parameter| connection.parameter(parameter) == Some("on");
-                if of_primary && (is_on("in_hot_standby") || is_on("default_transaction_read_only")) {
+                if of_primary && (is_on("in_hot_standby") || is_on("default_transaction_read_only"))
+                {
                     return Poll::Ready(Err(ConnectionError::ReadOnly));
                 }
                 match ready!(message) {
@@ -57,7 +58,10 @@ impl ConnectionTask {
                 }
             }
         });
-        Self { reports_role, ..Self::new(run, unreplicated) }
+        Self {
+            reports_role,
+            ..Self::new(run, unreplicated)
+        }
     }
 
     pub(crate) fn new(
@@ -66,13 +70,20 @@ impl ConnectionTask {
     ) -> Self {
         let mut task = JoinSet::new();
         task.spawn(run);
-        Self { task, unreplicated, reports_role: true }
+        Self {
+            task,
+            unreplicated,
+            reports_role: true,
+        }
     }
 
     /// Waits for the end of the connection, and returns its reason.
     pub(crate) async fn ended(&mut self) -> ConnectionError {
         let ended = self.task.join_next().await;
-        ended.and_then(Result::ok).and_then(Result::err).unwrap_or(ConnectionError::Closed)
+        ended
+            .and_then(Result::ok)
+            .and_then(Result::err)
+            .unwrap_or(ConnectionError::Closed)
     }
 
     pub(crate) fn has_ended(&mut self) -> bool {
@@ -97,7 +108,11 @@ impl Commits {
     ) -> Result<T, ConnectionError> {
         self.0.store(false, Ordering::Relaxed);
         let committed = within(limit, response).await?;
-        if self.0.load(Ordering::Relaxed) { Err(ConnectionError::Unreplicated) } else { Ok(committed) }
+        if self.0.load(Ordering::Relaxed) {
+            Err(ConnectionError::Unreplicated)
+        } else {
+            Ok(committed)
+        }
     }
 }
 

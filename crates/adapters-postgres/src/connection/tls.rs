@@ -25,13 +25,22 @@ pub(super) struct CertificateCheck {
 pub(super) fn connector(check: &CertificateCheck) -> Result<MakeRustlsConnect, String> {
     let provider = Arc::new(ring::default_provider());
     let roots = check.roots.as_deref().map(load).transpose()?;
-    let verifier = roots.map(|roots| WebPkiServerVerifier::builder_with_provider(roots.into(), Arc::clone(&provider)));
-    let webpki = verifier.map(ServerCertVerifierBuilder::build).transpose().map_err(|error| error.to_string())?;
+    let verifier = roots.map(|roots| {
+        WebPkiServerVerifier::builder_with_provider(roots.into(), Arc::clone(&provider))
+    });
+    let webpki = verifier
+        .map(ServerCertVerifierBuilder::build)
+        .transpose()
+        .map_err(|error| error.to_string())?;
     let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Verifier { webpki, checks_name: check.checks_name, provider }))
+        .with_custom_certificate_verifier(Arc::new(Verifier {
+            webpki,
+            checks_name: check.checks_name,
+            provider,
+        }))
         .with_no_client_auth();
     Ok(MakeRustlsConnect::new(config))
 }
@@ -46,7 +55,11 @@ fn load(source: &str) -> Result<RootCertStore, String> {
     };
     let mut store = RootCertStore::empty();
     let (added, _) = store.add_parsable_certificates(certificates);
-    if added == 0 { Err(format!("{source} has no certificate of an authority")) } else { Ok(store) }
+    if added == 0 {
+        Err(format!("{source} has no certificate of an authority"))
+    } else {
+        Ok(store)
+    }
 }
 
 #[derive(Debug)]
@@ -66,8 +79,11 @@ impl ServerCertVerifier for Verifier {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let Some(webpki) = &self.webpki else { return Ok(ServerCertVerified::assertion()) };
-        match webpki.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+        let Some(webpki) = &self.webpki else {
+            return Ok(ServerCertVerified::assertion());
+        };
+        match webpki.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+        {
             // The name is checked last, after the signatures.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
@@ -82,7 +98,12 @@ impl ServerCertVerifier for Verifier {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+        verify_tls12_signature(
+            message,
+            certificate,
+            signature,
+            &self.provider.signature_verification_algorithms,
+        )
     }
 
     fn verify_tls13_signature(
@@ -91,10 +112,17 @@ impl ServerCertVerifier for Verifier {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+        verify_tls13_signature(
+            message,
+            certificate,
+            signature,
+            &self.provider.signature_verification_algorithms,
+        )
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
+        self.provider
+            .signature_verification_algorithms
+            .supported_schemes()
     }
 }

@@ -46,12 +46,22 @@ impl Request for Create {
 /// The values of the columns, for a batch.
 pub(super) fn parameters<'a>(creates: &[&'a Create]) -> Vec<Array<'a>> {
     let mut arrays = arrays(creates.iter().map(|create| &create.pet));
-    let keys: Vec<_> = creates.iter().filter_map(|create| Some(&create.in_flight.as_ref()?.key)).collect();
+    let keys: Vec<_> = creates
+        .iter()
+        .filter_map(|create| Some(&create.in_flight.as_ref()?.key))
+        .collect();
     if !keys.is_empty() {
         let api_keys: Vec<_> = keys.iter().map(|key| key.api_key.as_str()).collect();
         let key_digests: Vec<_> = keys.iter().map(|key| &key.digest[..]).collect();
-        let pet_digests: Vec<_> = creates.iter().map(|create| PetDigest::from_pet(&create.pet).0.to_vec()).collect();
-        arrays.extend([Box::new(api_keys) as Array<'a>, Box::new(key_digests), Box::new(pet_digests)]);
+        let pet_digests: Vec<_> = creates
+            .iter()
+            .map(|create| PetDigest::from_pet(&create.pet).0.to_vec())
+            .collect();
+        arrays.extend([
+            Box::new(api_keys) as Array<'a>,
+            Box::new(key_digests),
+            Box::new(pet_digests),
+        ]);
     }
     arrays
 }
@@ -69,7 +79,10 @@ pub(super) fn plain_statement() -> (String, Vec<Type>) {
         )
         SELECT ordinal, id, true, true FROM stored LEFT JOIN given USING (id)"
     );
-    (statement, COLUMNS.iter().map(|(_, array)| array.clone()).collect())
+    (
+        statement,
+        COLUMNS.iter().map(|(_, array)| array.clone()).collect(),
+    )
 }
 
 /// Inserts the records, then the pets of new records. Every process locks records in the same order, so that no two
@@ -108,20 +121,36 @@ pub(super) fn keyed_statement(settings: &PostgresSettings) -> (String, Vec<Type>
             record.pet_digest = given.pet_digest
         FROM record JOIN given USING (api_key_id, key_digest) LEFT JOIN stored ON stored.id = given.id"
     );
-    (statement, columns.into_iter().map(|(_, array)| array).collect())
+    (
+        statement,
+        columns.into_iter().map(|(_, array)| array).collect(),
+    )
 }
 
 /// Returns the responses to a batch, from the rows of its statement. `None` if a row is not valid.
-pub(super) fn responses(rows: &[Row], creates: &[&Create]) -> Option<Vec<Result<Response, StoreFailure>>> {
-    let suppressed = |_| Err(StoreFailure::Unavailable("a trigger suppressed the row".into()));
+pub(super) fn responses(
+    rows: &[Row],
+    creates: &[&Create],
+) -> Option<Vec<Result<Response, StoreFailure>>> {
+    let suppressed = |_| {
+        Err(StoreFailure::Unavailable(
+            "a trigger suppressed the row".into(),
+        ))
+    };
     let mut responses: Vec<_> = creates.iter().map(suppressed).collect();
     for row in rows {
         let index = usize::try_from(row.try_get::<_, i64>(0).ok()? - 1).ok()?;
         let (id, is_new): (i64, bool) = (row.try_get(1).ok()?, row.try_get(2).ok()?);
         let pet = Pet::new(PetId::parse(id).ok()?, creates.get(index)?.pet.clone());
         let is_same_pet: bool = row.try_get(3).ok()?;
-        responses[index] =
-            Ok(if is_same_pet { Response::Added(AddedPet { pet, replayed: !is_new }) } else { Response::Mismatch });
+        responses[index] = Ok(if is_same_pet {
+            Response::Added(AddedPet {
+                pet,
+                replayed: !is_new,
+            })
+        } else {
+            Response::Mismatch
+        });
     }
     Some(responses)
 }

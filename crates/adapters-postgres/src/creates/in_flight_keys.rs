@@ -27,7 +27,10 @@ impl InFlightKeys {
             // It is woken from now on, not only after it is polled.
             let freed = self.freed.notified();
             if self.lock().insert(key.clone()) {
-                return InFlightKey { key, keys: Arc::clone(self) };
+                return InFlightKey {
+                    key,
+                    keys: Arc::clone(self),
+                };
             }
             freed.await;
         }

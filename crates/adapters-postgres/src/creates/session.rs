@@ -28,13 +28,21 @@ enum Execution {
     /// The statement is a transaction.
     Prepared(Statement),
     /// Behind a pooler: nothing stays on the server's connection.
-    InTransaction { begin: String, statement: String, types: Vec<Type> },
+    InTransaction {
+        begin: String,
+        statement: String,
+        types: Vec<Type>,
+    },
 }
 
 impl<const KEYED: bool> Session for CreateSession<KEYED> {
     type Request = Create;
 
-    const PURPOSE: &'static str = if KEYED { "creates with a key" } else { "creates" };
+    const PURPOSE: &'static str = if KEYED {
+        "creates with a key"
+    } else {
+        "creates"
+    };
     const MAX_ROWS: usize = MAX_BATCH;
     const CHANGES_PETS: bool = true;
 
@@ -43,48 +51,83 @@ impl<const KEYED: bool> Session for CreateSession<KEYED> {
         task: &ConnectionTask,
         settings: &PostgresSettings,
     ) -> Result<Self, ConnectionError> {
-        let (statement, types) = if KEYED { create::keyed_statement(settings) } else { create::plain_statement() };
+        let (statement, types) = if KEYED {
+            create::keyed_statement(settings)
+        } else {
+            create::plain_statement()
+        };
         let is_pooling = settings.transaction_pooling;
-        let (set, isolation) =
-            if is_pooling { ("SET LOCAL", "transaction_isolation") } else { ("SET", "default_transaction_isolation") };
+        let (set, isolation) = if is_pooling {
+            ("SET LOCAL", "transaction_isolation")
+        } else {
+            ("SET", "default_transaction_isolation")
+        };
         // The wait for the record of another process delays the other creates of the batch.
         let lock_timeout = (settings.timeout / 20).as_millis().max(1);
-        let lock_timeout = if KEYED { format!("; {set} lock_timeout = {lock_timeout}") } else { String::new() };
+        let lock_timeout = if KEYED {
+            format!("; {set} lock_timeout = {lock_timeout}")
+        } else {
+            String::new()
+        };
         // At a higher level, PostgreSQL refuses a statement that waited for the record of another process, because the
         // record is newer than the statement's snapshot.
         let own_settings = format!("{set} {isolation} = 'read committed'{lock_timeout}");
         let execution = if is_pooling {
             let begin = format!("BEGIN; {own_settings}; {}", settings.set_statements(set));
-            Execution::InTransaction { begin, statement, types }
+            Execution::InTransaction {
+                begin,
+                statement,
+                types,
+            }
         } else {
             client.batch_execute(&own_settings).await?;
             Execution::Prepared(client.prepare_typed(&statement, &types).await?)
         };
         for setting in problems(&client, NOT_DURABLE).await? {
             let purpose = Self::PURPOSE;
-            tracing::warn!(setting, purpose, "this setting of PostgreSQL is off: pets confirmed with 201 can be lost");
+            tracing::warn!(
+                setting,
+                purpose,
+                "this setting of PostgreSQL is off: pets confirmed with 201 can be lost"
+            );
         }
-        Ok(Self { client, commits: task.commits(), execution })
+        Ok(Self {
+            client,
+            commits: task.commits(),
+            execution,
+        })
     }
 
     /// Retries once after a conflict with another transaction. The timeout applies to each response of the server.
-    async fn execute(&mut self, creates: &[&Create], settings: &ConnectionSettings) -> Executed<Create> {
+    async fn execute(
+        &mut self,
+        creates: &[&Create],
+        settings: &ConnectionSettings,
+    ) -> Executed<Create> {
         let limit = settings.postgres.timeout;
         let mut added = self.add(creates, limit).await;
         if let Err((error, _)) = &added
-            && let Some(&(SqlState::T_R_SERIALIZATION_FAILURE | SqlState::T_R_DEADLOCK_DETECTED)) = error.refusal()
+            && let Some(&(SqlState::T_R_SERIALIZATION_FAILURE | SqlState::T_R_DEADLOCK_DETECTED)) =
+                error.refusal()
         {
             added = self.add(creates, limit).await;
         }
         let (error, may_be_committed) = match added {
             Ok(rows) => {
-                let invalid = || self.outcome_unknown("the statement returned an invalid row".to_owned(), settings);
+                let invalid = || {
+                    self.outcome_unknown(
+                        "the statement returned an invalid row".to_owned(),
+                        settings,
+                    )
+                };
                 return create::responses(&rows, creates).ok_or_else(invalid);
             }
             Err(error) => error,
         };
         let extent = match error.refusal() {
-            None if may_be_committed => return Err(self.outcome_unknown(error.to_string(), settings)),
+            None if may_be_committed => {
+                return Err(self.outcome_unknown(error.to_string(), settings));
+            }
             None => Extent::Connection("the connection failed before a commit"),
             Some(&SqlState::QUERY_CANCELED) => return Err(Failure::timeout(Extent::Batch)),
             Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => Extent::Connection(READ_ONLY),
@@ -92,7 +135,13 @@ impl<const KEYED: bool> Session for CreateSession<KEYED> {
                 return Ok(vec![Ok(Response::Locked)]);
             }
             Some(&SqlState::LOCK_NOT_AVAILABLE) if KEYED => Extent::Request,
-            Some(code) if ["22", "23"].iter().any(|class| code.code().starts_with(class)) => Extent::Request,
+            Some(code)
+                if ["22", "23"]
+                    .iter()
+                    .any(|class| code.code().starts_with(class)) =>
+            {
+                Extent::Request
+            }
             Some(_) => Extent::Batch,
         };
         Err(Failure::unavailable(error, extent, settings))
@@ -102,7 +151,11 @@ impl<const KEYED: bool> Session for CreateSession<KEYED> {
 impl<const KEYED: bool> CreateSession<KEYED> {
     /// Adds a batch in one commit. Rows may arrive before the commit, but the end of the response does not. With an
     /// error, returns whether the commit was requested.
-    async fn add(&self, creates: &[&Create], limit: Duration) -> Result<Vec<Row>, (ConnectionError, bool)> {
+    async fn add(
+        &self,
+        creates: &[&Create],
+        limit: Duration,
+    ) -> Result<Vec<Row>, (ConnectionError, bool)> {
         if self.client.is_closed() {
             return Err((ConnectionError::Closed, false));
         }
@@ -111,9 +164,16 @@ impl<const KEYED: bool> CreateSession<KEYED> {
         match &self.execution {
             Execution::Prepared(statement) => {
                 let values: Vec<_> = values.collect();
-                self.commits.within(limit, self.client.query(statement, &values)).await.map_err(|error| (error, true))
+                self.commits
+                    .within(limit, self.client.query(statement, &values))
+                    .await
+                    .map_err(|error| (error, true))
             }
-            Execution::InTransaction { begin, statement, types } => {
+            Execution::InTransaction {
+                begin,
+                statement,
+                types,
+            } => {
                 let typed: Vec<_> = values.zip(types.iter().cloned()).collect();
                 let inserted = async {
                     within(limit, self.client.batch_execute(begin)).await?;
@@ -121,7 +181,10 @@ impl<const KEYED: bool> CreateSession<KEYED> {
                 };
                 match inserted.await {
                     Ok(rows) => {
-                        let committed = self.commits.within(limit, self.client.batch_execute("COMMIT")).await;
+                        let committed = self
+                            .commits
+                            .within(limit, self.client.batch_execute("COMMIT"))
+                            .await;
                         committed.map(|()| rows).map_err(|error| (error, true))
                     }
                     Err(error) => {
@@ -143,6 +206,10 @@ impl<const KEYED: bool> CreateSession<KEYED> {
         let token = self.client.cancel_token();
         tokio::spawn(async move { endpoint.cancel(token, limit).await });
         let extent = Extent::Connection("the connection did not report the outcome of a commit");
-        Failure { error: StoreFailure::OutcomeUnknown, reason, extent }
+        Failure {
+            error: StoreFailure::OutcomeUnknown,
+            reason,
+            extent,
+        }
     }
 }

@@ -9,15 +9,32 @@ use tokio_postgres::types::Type;
 use super::rows::{corrupt, parse};
 use crate::transaction::TransactionConnection;
 
-pub(super) async fn read(connection: &TransactionConnection) -> Result<Vec<AuditEntry>, StoreFailure> {
-    let select = "SELECT at, changed_by, change, api_key_id, label, scopes, expires_at, old_token_ends
+pub(super) async fn read(
+    connection: &TransactionConnection,
+) -> Result<Vec<AuditEntry>, StoreFailure> {
+    let select =
+        "SELECT at, changed_by, change, api_key_id, label, scopes, expires_at, old_token_ends
         FROM api_key_changes ORDER BY at, id";
     let entry = |row| {
         let key = (parse(row, 3)?, parse(row, 4)?, parse(row, 5)?);
-        let row = (parse(row, 0)?, parse(row, 1)?, parse(row, 2)?, key.0, key.1, key.2, parse(row, 6)?, parse(row, 7)?);
+        let row = (
+            parse(row, 0)?,
+            parse(row, 1)?,
+            parse(row, 2)?,
+            key.0,
+            key.1,
+            key.2,
+            parse(row, 6)?,
+            parse(row, 7)?,
+        );
         audit_entry(row).map_err(corrupt)
     };
-    connection.query(select, &[]).await?.iter().map(entry).collect()
+    connection
+        .query(select, &[])
+        .await?
+        .iter()
+        .map(entry)
+        .collect()
 }
 
 /// Adds entries, and deletes those that are no longer kept.
@@ -46,5 +63,11 @@ pub(super) async fn add(
     let delete = "DELETE FROM api_key_changes
         WHERE at < $1 OR id IN (SELECT id FROM api_key_changes ORDER BY at DESC, id DESC OFFSET $2)";
     let limit = i64::from(AuditEntry::LIMIT);
-    connection.query(delete, &[(&audit_kept_since(now), Type::INT8), (&limit, Type::INT8)]).await.map(drop)
+    connection
+        .query(
+            delete,
+            &[(&audit_kept_since(now), Type::INT8), (&limit, Type::INT8)],
+        )
+        .await
+        .map(drop)
 }

@@ -32,7 +32,12 @@ pub(super) struct Source {
 
 impl Source {
     pub(super) const fn new(endpoint: PgEndpoint, settings: PostgresSettings) -> Self {
-        Self { endpoint, settings, connection: None, server: None }
+        Self {
+            endpoint,
+            settings,
+            connection: None,
+            server: None,
+        }
     }
 
     async fn compare(&mut self, known: Option<i64>) -> Result<KeyCheck, ConnectionError> {
@@ -42,8 +47,16 @@ impl Source {
             None => self.endpoint.connect(self.settings.connect_timeout).await?,
         };
         let client = &connection.0;
-        let row = self.endpoint.within(limit, client.query_typed_one(STATE, &[])).await?;
-        let (version, is_read_only, now, server) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?, row.try_get(3)?);
+        let row = self
+            .endpoint
+            .within(limit, client.query_typed_one(STATE, &[]))
+            .await?;
+        let (version, is_read_only, now, server) = (
+            row.try_get(0)?,
+            row.try_get(1)?,
+            row.try_get(2)?,
+            row.try_get(3)?,
+        );
         // A standby, to which a proxy may lead during a fail-over, has old keys.
         if is_read_only {
             return Err(self.endpoint.locate(ConnectionError::ReadOnly));
@@ -51,8 +64,16 @@ impl Source {
         let known = known.filter(|_| self.server == Some(server));
         let mut changes = None;
         if known != Some(version) {
-            within(limit, client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")).await?;
-            changes = Some(read_changes(client, known, limit).await.map_err(|error| self.endpoint.locate(error))?);
+            within(
+                limit,
+                client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),
+            )
+            .await?;
+            changes = Some(
+                read_changes(client, known, limit)
+                    .await
+                    .map_err(|error| self.endpoint.locate(error))?,
+            );
             within(limit, client.batch_execute("COMMIT")).await?;
             self.server = Some(server);
         }
@@ -62,7 +83,11 @@ impl Source {
 }
 
 /// Reads the changed keys of the state that the transaction sees.
-async fn read_changes(client: &Client, known: Option<i64>, limit: Duration) -> Result<KeyChanges, ConnectionError> {
+async fn read_changes(
+    client: &Client,
+    known: Option<i64>,
+    limit: Duration,
+) -> Result<KeyChanges, ConnectionError> {
     let row = within(limit, client.query_typed_one(STATE, &[])).await?;
     let (version, now) = (row.try_get(0)?, row.try_get(2)?);
     // A backup may have been restored into the database.
@@ -75,8 +100,15 @@ async fn read_changes(client: &Client, known: Option<i64>, limit: Duration) -> R
             "the database has no API key: unknown keys get 401; to create one: animal-store keys create --label NAME"
         );
     }
-    let keys = rows::keys(&rows, now)?.into_iter().map(StoredKey::from).collect();
-    Ok(KeyChanges { version, keys, is_complete: known.is_none() })
+    let keys = rows::keys(&rows, now)?
+        .into_iter()
+        .map(StoredKey::from)
+        .collect();
+    Ok(KeyChanges {
+        version,
+        keys,
+        is_complete: known.is_none(),
+    })
 }
 
 impl KeySource for Source {

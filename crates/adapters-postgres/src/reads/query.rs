@@ -20,14 +20,21 @@ use crate::pet_row::{ARRAYS, PetArraysType, PetRow, pets};
 #[diesel::dsl::auto_type]
 pub(super) fn gets(ids: Vec<i64>) -> _ {
     let row: AsSelect<PetRow, Pg> = PetRow::as_select();
-    pets::table.filter(pets::id.eq_any(ids)).order(pets::id).select(row)
+    pets::table
+        .filter(pets::id.eq_any(ids))
+        .order(pets::id)
+        .select(row)
 }
 
 /// The first pets with ids greater than `after`.
 #[diesel::dsl::auto_type]
 pub(super) fn list(after: i64, limit: i64) -> _ {
     let row: AsSelect<PetRow, Pg> = PetRow::as_select();
-    pets::table.filter(pets::id.gt(after)).order(pets::id).limit(limit).select(row)
+    pets::table
+        .filter(pets::id.gt(after))
+        .order(pets::id)
+        .limit(limit)
+        .select(row)
 }
 
 /// The first pets of a status with ids greater than `after`.
@@ -79,7 +86,9 @@ impl QueryFragment<Pg> for Lists {
                 ) AS pet) AS page",
             );
         } else {
-            out.push_sql(") WITH ORDINALITY AS list (after, max, position) CROSS JOIN LATERAL (SELECT ");
+            out.push_sql(
+                ") WITH ORDINALITY AS list (after, max, position) CROSS JOIN LATERAL (SELECT ",
+            );
             out.push_sql(ARRAYS);
             out.push_sql(
                 ", array_agg(status) FROM (

@@ -59,9 +59,16 @@ impl Session for ReadSession {
     const MAX_ROWS: usize = 500;
     const CHANGES_PETS: bool = false;
 
-    async fn prepare(client: Client, _: &ConnectionTask, settings: &PostgresSettings) -> Result<Self, ConnectionError> {
+    async fn prepare(
+        client: Client,
+        _: &ConnectionTask,
+        settings: &PostgresSettings,
+    ) -> Result<Self, ConnectionError> {
         if !settings.transaction_pooling {
-            return Ok(Self { connection: AsyncPgConnection::try_from(client).await?, begin: None });
+            return Ok(Self {
+                connection: AsyncPgConnection::try_from(client).await?,
+                begin: None,
+            });
         }
         // Diesel first prepares its own statements: the transaction keeps them on one server connection.
         client.batch_execute("BEGIN").await?;
@@ -69,7 +76,10 @@ impl Session for ReadSession {
         connection.batch_execute("COMMIT").await?;
         connection.set_prepared_statement_cache_size(CacheSize::Disabled);
         let begin = format!("BEGIN READ ONLY; {}", settings.set_statements("SET LOCAL"));
-        Ok(Self { connection, begin: Some(begin) })
+        Ok(Self {
+            connection,
+            begin: Some(begin),
+        })
     }
 
     async fn execute(&mut self, reads: &[&Read], settings: &ConnectionSettings) -> Executed<Read> {
@@ -77,9 +87,11 @@ impl Session for ReadSession {
         let loaded = within(settings.postgres.timeout, self.load(reads)).await;
         match loaded.map_err(|error| Failure::of_read(error, unfinished, settings))? {
             Ok(pets) => Ok(pets.into_iter().map(|pets| Ok(pets?)).collect()),
-            Err(DeserializationError(cause)) => {
-                Err(Failure { error: StoreFailure::Corrupt, reason: cause.to_string(), extent: Extent::Request })
-            }
+            Err(DeserializationError(cause)) => Err(Failure {
+                error: StoreFailure::Corrupt,
+                reason: cause.to_string(),
+                extent: Extent::Request,
+            }),
             // Diesel hides the SQLSTATE. No statement of a read computes with values, so no error is about a row.
             Err(error) => Err(Failure::of_read(error.into(), Extent::Batch, settings)),
         }
@@ -89,7 +101,9 @@ impl Session for ReadSession {
 impl ReadSession {
     /// Loads a batch. The outer error is that of its transaction, after which the state of the connection is unknown.
     async fn load(&mut self, reads: &[&Read]) -> QueryResult<QueryResult<Vec<Pets>>> {
-        let Some(begin) = &self.begin else { return Ok(load(reads, &mut self.connection).await) };
+        let Some(begin) = &self.begin else {
+            return Ok(load(reads, &mut self.connection).await);
+        };
         self.connection.batch_execute(begin).await?;
         let loaded = load(reads, &mut self.connection).await;
         self.connection.batch_execute("COMMIT").await?;
@@ -99,8 +113,16 @@ impl ReadSession {
 
 /// Loads a batch by one statement. Returns the pets in the order of the reads.
 async fn load(reads: &[&Read], connection: &mut AsyncPgConnection) -> QueryResult<Vec<Pets>> {
-    let lists: Vec<_> =
-        reads.iter().filter_map(|read| if let Read::List(list) = read { Some(list) } else { None }).collect();
+    let lists: Vec<_> = reads
+        .iter()
+        .filter_map(|read| {
+            if let Read::List(list) = read {
+                Some(list)
+            } else {
+                None
+            }
+        })
+        .collect();
     match lists[..] {
         [] => gets(reads, connection).await,
         [list] => Ok(vec![load_list(list, connection).await?]),
@@ -110,24 +132,44 @@ async fn load(reads: &[&Read], connection: &mut AsyncPgConnection) -> QueryResul
 
 /// Equal gets share a row.
 async fn gets(gets: &[&Read], connection: &mut AsyncPgConnection) -> QueryResult<Vec<Pets>> {
-    let id = |read: &Read| if let Read::Get(id) = read { Some(*id) } else { None };
+    let id = |read: &Read| {
+        if let Read::Get(id) = read {
+            Some(*id)
+        } else {
+            None
+        }
+    };
     let ids: BTreeSet<_> = gets.iter().filter_map(|read| id(read)).collect();
-    let rows = query::gets(ids.into_iter().collect()).load::<PetRow>(connection).await?;
-    let pets: HashMap<_, _> = rows.into_iter().map(|row| (Some(row.id), pets([row]))).collect();
-    Ok(gets.iter().map(|read| pets.get(&id(read)).cloned().unwrap_or(Ok(Vec::new()))).collect())
+    let rows = query::gets(ids.into_iter().collect())
+        .load::<PetRow>(connection)
+        .await?;
+    let pets: HashMap<_, _> = rows
+        .into_iter()
+        .map(|row| (Some(row.id), pets([row])))
+        .collect();
+    Ok(gets
+        .iter()
+        .map(|read| pets.get(&id(read)).cloned().unwrap_or(Ok(Vec::new())))
+        .collect())
 }
 
 async fn load_lists(lists: &[&List], connection: &mut AsyncPgConnection) -> QueryResult<Vec<Pets>> {
     let batch = Lists {
         after: lists.iter().map(|list| list.after).collect(),
         limits: lists.iter().map(|list| list.limit).collect(),
-        statuses: lists.iter().map(|list| list.status.map(PetStatus::number)).collect(),
+        statuses: lists
+            .iter()
+            .map(|list| list.status.map(PetStatus::number))
+            .collect(),
     };
     let rows: Vec<(i64, PetArrays)> = batch.load(connection).await?;
     let mut loaded: Vec<_> = lists.iter().map(|_| Ok(Vec::new())).collect();
     for (position, arrays) in rows {
-        let index = usize::try_from(position - 1).ok().filter(|&index| index < lists.len());
-        let index = index.ok_or_else(|| DeserializationError("the position of a list is invalid".into()))?;
+        let index = usize::try_from(position - 1)
+            .ok()
+            .filter(|&index| index < lists.len());
+        let index = index
+            .ok_or_else(|| DeserializationError("the position of a list is invalid".into()))?;
         loaded[index] = pets(rows_of(arrays, lists[index].status));
     }
     Ok(loaded)
@@ -137,14 +179,21 @@ async fn load_lists(lists: &[&List], connection: &mut AsyncPgConnection) -> Quer
 async fn load_list(list: &List, connection: &mut AsyncPgConnection) -> QueryResult<Pets> {
     let rows: Vec<PetRow> = match list.status.map(PetStatus::number) {
         None => query::list(list.after, list.limit).load(connection).await?,
-        Some(status) => query::list_by_status(status, list.after, list.limit).load(connection).await?,
+        Some(status) => {
+            query::list_by_status(status, list.after, list.limit)
+                .load(connection)
+                .await?
+        }
     };
     Ok(pets(rows))
 }
 
 /// Converts the rows of a read. The order of `array_agg` is not guaranteed.
 fn pets(rows: impl IntoIterator<Item = PetRow>) -> Pets {
-    let mut pets = rows.into_iter().map(Pet::try_from).collect::<Result<Vec<_>, _>>()?;
+    let mut pets = rows
+        .into_iter()
+        .map(Pet::try_from)
+        .collect::<Result<Vec<_>, _>>()?;
     pets.sort_unstable_by_key(Pet::id);
     Ok(pets)
 }

@@ -39,7 +39,10 @@ pub struct Migrations {
 impl Migrations {
     /// The timeout applies to opening a connection and to each response, but not to a migration.
     pub fn new(endpoint: PgEndpoint, timeout: Duration) -> Self {
-        Self { endpoint: endpoint.named(false).of_primary(false), timeout }
+        Self {
+            endpoint: endpoint.named(false).of_primary(false),
+            timeout,
+        }
     }
 
     /// Returns the versions of the pending migrations, in the order in which they are run.
@@ -71,7 +74,11 @@ impl Migrations {
     /// Whether a copy into the database has begun and not ended.
     pub(crate) async fn is_unfinished_copy(&self) -> Result<bool, MigrationError> {
         let (client, _task) = self.endpoint.connect(self.timeout).await?;
-        Ok(!self.endpoint.within(self.timeout, problems(&client, UNFINISHED)).await?.is_empty())
+        Ok(!self
+            .endpoint
+            .within(self.timeout, problems(&client, UNFINISHED))
+            .await?
+            .is_empty())
     }
 
     /// Runs the pending migrations, one process at a time, and returns their versions.
@@ -93,17 +100,28 @@ impl Migrations {
         if pending.is_empty() {
             return Ok(pending);
         }
-        let mut connection = self.endpoint.within(self.timeout, AsyncPgConnection::try_from(client)).await?;
+        let mut connection = self
+            .endpoint
+            .within(self.timeout, AsyncPgConnection::try_from(client))
+            .await?;
         for version in &pending {
             tracing::info!(migration = version, "changing the schema");
             let is_transaction = migrations()[version].metadata().run_in_transaction();
             // Outside of a transaction, a statement builds an index concurrently. No query queues behind it.
-            let lock_timeout = if is_transaction { TABLE_LOCK_TIMEOUT } else { Duration::ZERO };
+            let lock_timeout = if is_transaction {
+                TABLE_LOCK_TIMEOUT
+            } else {
+                Duration::ZERO
+            };
             let set = format!("SET lock_timeout = {}", lock_timeout.as_millis());
-            self.endpoint.within(self.timeout, connection.batch_execute(&set)).await?;
+            self.endpoint
+                .within(self.timeout, connection.batch_execute(&set))
+                .await?;
             let mut harness = AsyncMigrationHarness::new(connection);
             // This creates the table of records.
-            let ran = harness.applied_migrations().and_then(|_| harness.run_migration(&*migrations()[version]));
+            let ran = harness
+                .applied_migrations()
+                .and_then(|_| harness.run_migration(&*migrations()[version]));
             ran.map_err(|error| self.failure(version, &*error, task.has_ended()))?;
             connection = harness.into_inner();
         }
@@ -111,7 +129,12 @@ impl Migrations {
     }
 
     /// `is_lost`: the connection failed, not the migration.
-    fn failure(&self, version: &str, error: &(dyn Error + Send + Sync), is_lost: bool) -> MigrationError {
+    fn failure(
+        &self,
+        version: &str,
+        error: &(dyn Error + Send + Sync),
+        is_lost: bool,
+    ) -> MigrationError {
         let reason = format!("{}: {error}", self.endpoint.login());
         if is_lost {
             MigrationError::Unavailable(reason)
@@ -124,14 +147,23 @@ impl Migrations {
     }
 
     async fn compare(&self, client: &Client) -> Result<SchemaComparison, MigrationError> {
-        if let Some(engine) = self.endpoint.within(self.timeout, engine::unsupported(client)).await? {
+        if let Some(engine) = self
+            .endpoint
+            .within(self.timeout, engine::unsupported(client))
+            .await?
+        {
             let login = self.endpoint.login();
-            let reason =
-                format!("{login}: {engine} is not supported: see \"Engines\" in docs/operations/postgresql.md");
+            let reason = format!(
+                "{login}: {engine} is not supported: see \"Engines\" in docs/operations/postgresql.md"
+            );
             return Err(MigrationError::Unusable(reason));
         }
-        let recorded = self.endpoint.within(self.timeout, recorded_versions(client)).await?;
-        SchemaComparison::from_versions(migrations().into_keys().collect(), &recorded).map_err(MigrationError::Unusable)
+        let recorded = self
+            .endpoint
+            .within(self.timeout, recorded_versions(client))
+            .await?;
+        SchemaComparison::from_versions(migrations().into_keys().collect(), &recorded)
+            .map_err(MigrationError::Unusable)
     }
 
     /// Keeps other processes from changing the schema until the connection ends. It polls: an index that is built
@@ -140,7 +172,12 @@ impl Migrations {
         let lock = format!("SELECT pg_try_advisory_lock({LOCK_KEY})");
         let start = Instant::now();
         loop {
-            if self.endpoint.within(self.timeout, client.query_typed_one(&lock, &[])).await?.get(0) {
+            if self
+                .endpoint
+                .within(self.timeout, client.query_typed_one(&lock, &[]))
+                .await?
+                .get(0)
+            {
                 return Ok(());
             }
             if start.elapsed() > LOCK_TIMEOUT {
@@ -153,14 +190,22 @@ impl Migrations {
 
 /// Returns the migrations of this program by their versions, in the order in which they are run.
 fn migrations() -> BTreeMap<String, Box<dyn Migration<Pg>>> {
-    let migrations: Vec<Box<dyn Migration<Pg>>> = EMBEDDED.migrations().expect("embedded migrations can be read");
-    migrations.into_iter().map(|migration| (migration.name().version().to_string(), migration)).collect()
+    let migrations: Vec<Box<dyn Migration<Pg>>> = EMBEDDED
+        .migrations()
+        .expect("embedded migrations can be read");
+    migrations
+        .into_iter()
+        .map(|migration| (migration.name().version().to_string(), migration))
+        .collect()
 }
 
 /// Returns the pending migrations, and logs those of a newer program.
 fn pending(comparison: SchemaComparison) -> Vec<String> {
     if !comparison.newer.is_empty() {
-        tracing::warn!(migrations = comparison.newer.join(", "), "a newer program has expanded the schema");
+        tracing::warn!(
+            migrations = comparison.newer.join(", "),
+            "a newer program has expanded the schema"
+        );
     }
     comparison.pending
 }
@@ -168,9 +213,18 @@ fn pending(comparison: SchemaComparison) -> Vec<String> {
 /// Returns no versions if the table of records does not exist, and does not create it.
 async fn recorded_versions(client: &Client) -> Result<Vec<String>, tokio_postgres::Error> {
     let exists = "SELECT to_regclass('__diesel_schema_migrations') IS NOT NULL";
-    if !client.query_typed_one(exists, &[]).await?.try_get::<_, bool>(0)? {
+    if !client
+        .query_typed_one(exists, &[])
+        .await?
+        .try_get::<_, bool>(0)?
+    {
         return Ok(Vec::new());
     }
-    let rows = client.query_typed("SELECT version FROM __diesel_schema_migrations ORDER BY version", &[]).await?;
+    let rows = client
+        .query_typed(
+            "SELECT version FROM __diesel_schema_migrations ORDER BY version",
+            &[],
+        )
+        .await?;
     rows.iter().map(|row| row.try_get(0)).collect()
 }

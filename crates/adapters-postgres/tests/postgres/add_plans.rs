@@ -10,7 +10,10 @@ use animal_store_test_servers::PgDatabase;
 use tokio_postgres::Client;
 
 use crate::{
-    explain::{PLAN_SETTINGS, empty_tables, explain, nodes, one_connection, session, settings_and_statement, trapped},
+    explain::{
+        PLAN_SETTINGS, empty_tables, explain, nodes, one_connection, session,
+        settings_and_statement, trapped,
+    },
     outcomes::reason,
 };
 
@@ -27,7 +30,10 @@ const RECORDS: &str = "
 async fn captured_statement(database: &PgDatabase) -> String {
     let store = trapped(database, one_connection()).await;
     let key = IdempotencyKey::new(ApiKeyId::new("shop"), "key");
-    let request = AddPet { pet: new_pet(), idempotency_key: Some(key) };
+    let request = AddPet {
+        pet: new_pet(),
+        idempotency_key: Some(key),
+    };
     let error = store.repository.add(request).await.expect_err("trapped");
     let (settings, statement) = settings_and_statement(&reason(&error));
     assert_eq!(settings, PLAN_SETTINGS);
@@ -37,8 +43,13 @@ async fn captured_statement(database: &PgDatabase) -> String {
 /// A session with the prepared statement and its plan.
 async fn prepared(database: &PgDatabase, statement: &str) -> Client {
     let client = session(database).await;
-    let prepare = format!("PREPARE keyed (text[], bigint[], smallint[], text[], bytea[], bytea[]) AS {statement}");
-    client.batch_execute(&format!("{prepare}; {}", execute(1, 1))).await.expect("prepared");
+    let prepare = format!(
+        "PREPARE keyed (text[], bigint[], smallint[], text[], bytea[], bytea[]) AS {statement}"
+    );
+    client
+        .batch_execute(&format!("{prepare}; {}", execute(1, 1)))
+        .await
+        .expect("prepared");
     client
 }
 
@@ -63,7 +74,10 @@ async fn touches_no_more_rows_than_it_adds(client: &Client, from: usize) {
         for node in nodes(&explained["Plan"]) {
             assert_ne!(node["Node Type"], "Nested Loop", "{explained:#}");
             assert_eq!(node["Actual Loops"].as_f64(), Some(1.0), "{explained:#}");
-            assert!(node["Actual Rows"].as_f64().expect("a number") <= 1000.0, "{explained:#}");
+            assert!(
+                node["Actual Rows"].as_f64().expect("a number") <= 1000.0,
+                "{explained:#}"
+            );
         }
     }
 }

@@ -7,25 +7,48 @@ use tokio::time::timeout;
 
 use crate::{
     fixture::{AddResult, Fixture},
-    outcomes::{Outcome, Success, TEST_TIMEOUT, Timeout, Unavailable, Unknown, add, add_outcome, reason, wait_until},
+    outcomes::{
+        Outcome, Success, TEST_TIMEOUT, Timeout, Unavailable, Unknown, add, add_outcome, reason,
+        wait_until,
+    },
     store::{Store, in_both_modes, settings},
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_that_wait_for_a_commit_share_the_next_one_up_to_a_thousand_pets() {
-    in_both_modes(&PostgresSettings { max_waiting_creates: 3000, ..settings() }, async |settings| {
-        let fixture = Fixture::with(settings).await;
-        let names: Vec<_> = (0..2500).map(|number| number.to_string()).collect();
-        let added = fixture.add_together(&names.iter().map(String::as_str).collect::<Vec<_>>()).await;
-        let added = added.into_iter().map(|added| added.expect("added"));
-        let added: Vec<_> = added.map(|pet| format!("{} {}", pet.id().get(), pet.new_pet().name().as_str())).collect();
-        let pets = "FROM pets WHERE name NOT IN ('Rex', 'first')";
-        let stored = fixture.observer.column(&format!("SELECT id || ' ' || name {pets} ORDER BY id")).await;
-        assert_eq!(stored, added, "each has its own id");
-        assert_eq!(fixture.names().await, names, "ids ascend in the order of the requests");
-        let commits = format!("SELECT count(*) {pets} GROUP BY xmin::text ORDER BY min(id)");
-        assert_eq!(fixture.observer.column(&commits).await, ["1000", "1000", "500"]);
-    })
+    in_both_modes(
+        &PostgresSettings {
+            max_waiting_creates: 3000,
+            ..settings()
+        },
+        async |settings| {
+            let fixture = Fixture::with(settings).await;
+            let names: Vec<_> = (0..2500).map(|number| number.to_string()).collect();
+            let added = fixture
+                .add_together(&names.iter().map(String::as_str).collect::<Vec<_>>())
+                .await;
+            let added = added.into_iter().map(|added| added.expect("added"));
+            let added: Vec<_> = added
+                .map(|pet| format!("{} {}", pet.id().get(), pet.new_pet().name().as_str()))
+                .collect();
+            let pets = "FROM pets WHERE name NOT IN ('Rex', 'first')";
+            let stored = fixture
+                .observer
+                .column(&format!("SELECT id || ' ' || name {pets} ORDER BY id"))
+                .await;
+            assert_eq!(stored, added, "each has its own id");
+            assert_eq!(
+                fixture.names().await,
+                names,
+                "ids ascend in the order of the requests"
+            );
+            let commits = format!("SELECT count(*) {pets} GROUP BY xmin::text ORDER BY min(id)");
+            assert_eq!(
+                fixture.observer.column(&commits).await,
+                ["1000", "1000", "500"]
+            );
+        },
+    )
     .await;
 }
 
@@ -35,16 +58,37 @@ async fn the_writer_ends_after_the_last_repository_is_dropped_and_every_request_
         let fixture = Fixture::with(settings).await;
         let first = fixture.block().await;
         let left = fixture.begin("left");
-        let waiting: Vec<_> = (0..10).map(|number| fixture.begin(number.to_string())).collect();
-        let Fixture { store: Store { repository, storage, mut writer, .. }, observer, database: _database } = fixture;
+        let waiting: Vec<_> = (0..10)
+            .map(|number| fixture.begin(number.to_string()))
+            .collect();
+        let Fixture {
+            store:
+                Store {
+                    repository,
+                    storage,
+                    mut writer,
+                    ..
+                },
+            observer,
+            database: _database,
+        } = fixture;
         drop((repository, storage));
         // A pending add holds a repository. A statement that was sent is completed without its client.
         drop((first, left));
         assert!((&mut writer).now_or_never().is_none());
         observer.unlock().await;
-        join_all(waiting).await.iter().for_each(|added| assert_eq!(add_outcome(added), Success));
-        timeout(TEST_TIMEOUT, writer).await.expect("the writer ends").expect("no panic");
-        assert_eq!((observer.named("first").await, observer.named("left").await), (1, 0));
+        join_all(waiting)
+            .await
+            .iter()
+            .for_each(|added| assert_eq!(add_outcome(added), Success));
+        timeout(TEST_TIMEOUT, writer)
+            .await
+            .expect("the writer ends")
+            .expect("no panic");
+        assert_eq!(
+            (observer.named("first").await, observer.named("left").await),
+            (1, 0)
+        );
         observer.wait_for_backends(0).await;
     })
     .await;
@@ -57,7 +101,10 @@ fn outcomes(added: &[AddResult]) -> Vec<Outcome> {
 }
 
 fn all_but(bad: &[&str], outcome: Outcome) -> Vec<Outcome> {
-    NAMES.iter().map(|name| if bad.contains(name) { outcome } else { Success }).collect()
+    NAMES
+        .iter()
+        .map(|name| if bad.contains(name) { outcome } else { Success })
+        .collect()
 }
 
 /// Only the bad row is refused, with its reason. No connection is replaced.
@@ -66,13 +113,18 @@ async fn fails_alone(fixture: &Fixture, text: &str) {
     let added = fixture.add_together(&NAMES).await;
     assert_eq!(fixture.observer.backends().await, backends);
     assert_eq!(outcomes(&added), all_but(&["bad"], Unavailable));
-    let Err(AddPetError::Store(StoreFailure::Unavailable(cause))) = &added[2] else { panic!("{added:?}") };
+    let Err(AddPetError::Store(StoreFailure::Unavailable(cause))) = &added[2] else {
+        panic!("{added:?}")
+    };
     let reason = reason(&**cause);
     assert!(reason.contains(text), "{reason}");
     assert_eq!(fixture.names().await, ["a", "b", "c", "d", "e", "f"]);
     for (name, added) in NAMES.iter().zip(added) {
         if let Ok(pet) = added {
-            let id = fixture.observer.column(&format!("SELECT id FROM pets WHERE name = '{name}'")).await;
+            let id = fixture
+                .observer
+                .column(&format!("SELECT id FROM pets WHERE name = '{name}'"))
+                .await;
             assert_eq!(id, [pet.id().get().to_string()]);
         }
     }
@@ -87,9 +139,18 @@ async fn fails_together(fixture: &Fixture, outcome: Outcome) {
     assert_eq!(fixture.names().await, [""; 0]);
     let is_added = async || add_outcome(&add(&fixture.store.repository, "Rex").await) == Success;
     wait_until("adds succeed", is_added).await;
-    assert_eq!(fixture.observer.backends().await == backends, outcome != Unknown);
-    assert_eq!(outcomes(&fixture.add_together(&["later", "still later"]).await), [Success; 2]);
-    fixture.observer.run("DELETE FROM pets WHERE name LIKE '%later'").await;
+    assert_eq!(
+        fixture.observer.backends().await == backends,
+        outcome != Unknown
+    );
+    assert_eq!(
+        outcomes(&fixture.add_together(&["later", "still later"]).await),
+        [Success; 2]
+    );
+    fixture
+        .observer
+        .run("DELETE FROM pets WHERE name LIKE '%later'")
+        .await;
 }
 
 /// PL/pgSQL that refuses the bad row.
@@ -101,9 +162,19 @@ fn raise(code: &str, message: &str) -> String {
 async fn a_row_that_violates_a_constraint_or_is_refused_at_commit_fails_alone() {
     in_both_modes(&settings(), async |settings| {
         let fixture = Fixture::with(settings).await;
-        fixture.observer.run("ALTER TABLE pets ADD CONSTRAINT no_bad_ones CHECK (name <> 'bad')").await;
-        fails_alone(&fixture, "SQLSTATE 23514, table pets, constraint no_bad_ones").await;
-        fixture.observer.run("DELETE FROM pets; ALTER TABLE pets DROP CONSTRAINT no_bad_ones").await;
+        fixture
+            .observer
+            .run("ALTER TABLE pets ADD CONSTRAINT no_bad_ones CHECK (name <> 'bad')")
+            .await;
+        fails_alone(
+            &fixture,
+            "SQLSTATE 23514, table pets, constraint no_bad_ones",
+        )
+        .await;
+        fixture
+            .observer
+            .run("DELETE FROM pets; ALTER TABLE pets DROP CONSTRAINT no_bad_ones")
+            .await;
         // PostgreSQL ends a slow statement before the timeout for its response, so that no connection is replaced.
         let timeout = "MESSAGE = 'timeout ' || current_setting('statement_timeout')";
         let raise = raise("23514", "").replace("'' USING", &format!("USING {timeout},"));
@@ -116,9 +187,13 @@ async fn a_row_that_violates_a_constraint_or_is_refused_at_commit_fails_alone() 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn any_other_failure_is_that_of_the_whole_batch() {
     // Disk full, exception of a trigger, insufficient privilege, cancelled statement, completion unknown.
-    for (code, outcome) in
-        [("53100", Unavailable), ("P0001", Unavailable), ("42501", Unavailable), ("57014", Timeout), ("40003", Unknown)]
-    {
+    for (code, outcome) in [
+        ("53100", Unavailable),
+        ("P0001", Unavailable),
+        ("42501", Unavailable),
+        ("57014", Timeout),
+        ("40003", Unknown),
+    ] {
         let fixture = Fixture::new().await;
         fixture.trigger(&raise(code, "all")).await;
         fails_together(&fixture, outcome).await;
@@ -133,17 +208,38 @@ async fn after_a_conflict_with_another_transaction_a_batch_is_retried_once() {
         let fixture = Fixture::with(settings).await;
         for code in ["40001", "40P01"] {
             // A sequence also counts attempts that are rolled back.
-            fixture.observer.run("DROP SEQUENCE IF EXISTS attempts; CREATE SEQUENCE attempts").await;
             fixture
-                .trigger(&raise(code, "in the way").replace(" THEN", " AND nextval('attempts') IN (1, 3, 4) THEN"))
+                .observer
+                .run("DROP SEQUENCE IF EXISTS attempts; CREATE SEQUENCE attempts")
                 .await;
-            assert_eq!(outcomes(&fixture.add_together(&NAMES).await), [Success; NAMES.len()]);
+            fixture
+                .trigger(
+                    &raise(code, "in the way")
+                        .replace(" THEN", " AND nextval('attempts') IN (1, 3, 4) THEN"),
+                )
+                .await;
+            assert_eq!(
+                outcomes(&fixture.add_together(&NAMES).await),
+                [Success; NAMES.len()]
+            );
             assert_eq!(fixture.names().await, NAMES);
-            assert_eq!(fixture.observer.column("SELECT last_value FROM attempts").await, ["2"]);
+            assert_eq!(
+                fixture
+                    .observer
+                    .column("SELECT last_value FROM attempts")
+                    .await,
+                ["2"]
+            );
 
             fixture.observer.run("DELETE FROM pets").await;
             fails_together(&fixture, Unavailable).await;
-            assert_eq!(fixture.observer.column("SELECT last_value FROM attempts").await, ["4"]);
+            assert_eq!(
+                fixture
+                    .observer
+                    .column("SELECT last_value FROM attempts")
+                    .await,
+                ["4"]
+            );
         }
     })
     .await;
@@ -152,8 +248,13 @@ async fn after_a_conflict_with_another_transaction_a_batch_is_retried_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_row_that_a_trigger_suppresses_fails_alone() {
     let fixture = Fixture::new().await;
-    fixture.trigger("IF NEW.name IN ('bad', 'f') THEN RETURN NULL; END IF").await;
-    assert_eq!(outcomes(&fixture.add_together(&NAMES).await), all_but(&["bad", "f"], Unavailable));
+    fixture
+        .trigger("IF NEW.name IN ('bad', 'f') THEN RETURN NULL; END IF")
+        .await;
+    assert_eq!(
+        outcomes(&fixture.add_together(&NAMES).await),
+        all_but(&["bad", "f"], Unavailable)
+    );
     assert_eq!(fixture.names().await, ["a", "b", "c", "d", "e"]);
 }
 
@@ -161,7 +262,9 @@ async fn a_row_that_a_trigger_suppresses_fails_alone() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn if_a_trigger_changes_an_id_the_outcome_is_unknown() {
     let fixture = Fixture::new().await;
-    fixture.trigger("IF NEW.name = 'bad' THEN NEW.id := 1000000; END IF").await;
+    fixture
+        .trigger("IF NEW.name = 'bad' THEN NEW.id := 1000000; END IF")
+        .await;
     let added = fixture.add_together(&NAMES).await;
     assert_eq!(add_outcome(&added[2]), Unknown);
     assert_eq!(fixture.observer.named("bad").await, 1);

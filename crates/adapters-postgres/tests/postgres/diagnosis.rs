@@ -34,11 +34,17 @@ fn contents(server: &PostgresServer) -> String {
 async fn a_healthy_server_has_no_finding_but_ok_and_is_not_changed() {
     let server = PostgresServer::with(&["fsync=on"]);
     let url = server.url("postgres");
-    assert_eq!(conspicuous(&findings(&url, &settings()).await)[0], "postgres.migrations");
+    assert_eq!(
+        conspicuous(&findings(&url, &settings()).await)[0],
+        "postgres.migrations"
+    );
     assert_eq!(contents(&server), "");
 
     migrations(&url).run().await.expect("migrated");
-    server.sql("postgres", "INSERT INTO pets (name, category_id) VALUES ('Rex', 1)");
+    server.sql(
+        "postgres",
+        "INSERT INTO pets (name, category_id) VALUES ('Rex', 1)",
+    );
     let before = contents(&server);
     let found = findings(&url, &settings()).await;
     assert_eq!(conspicuous(&found), [""; 0], "{found:#?}");
@@ -50,12 +56,28 @@ async fn a_healthy_server_has_no_finding_but_ok_and_is_not_changed() {
 async fn settings_with_which_a_crash_loses_pets_are_found() {
     let server = PostgresServer::with(&["fsync=on"]);
     let url = server.url("postgres");
-    server.sql("postgres", "ALTER DATABASE postgres SET synchronous_commit = off");
-    assert_finding(&findings(&url, &settings()).await, "postgres.durability", Warning, "201");
+    server.sql(
+        "postgres",
+        "ALTER DATABASE postgres SET synchronous_commit = off",
+    );
+    assert_finding(
+        &findings(&url, &settings()).await,
+        "postgres.durability",
+        Warning,
+        "201",
+    );
     server.sql("postgres", "ALTER SYSTEM SET full_page_writes = off");
     server.sql("postgres", "SELECT pg_reload_conf()");
-    wait_until("the server has the setting", async || server.sql("postgres", "SHOW full_page_writes") == "off").await;
-    assert_finding(&findings(&url, &settings()).await, "postgres.durability", Error, "set full_page_writes = on");
+    wait_until("the server has the setting", async || {
+        server.sql("postgres", "SHOW full_page_writes") == "off"
+    })
+    .await;
+    assert_finding(
+        &findings(&url, &settings()).await,
+        "postgres.durability",
+        Error,
+        "set full_page_writes = on",
+    );
 }
 
 /// Each connection of the replication protocol counts as a standby.
@@ -63,16 +85,43 @@ async fn settings_with_which_a_crash_loses_pets_are_found() {
 async fn standbys_for_which_no_commit_waits_are_found() {
     let server = PostgresServer::start();
     let url = server.url("postgres");
-    let mut standby = Command::new("psql").arg(with_option(&url, "replication=database")).stdin(Stdio::piped()).spawn();
+    let mut standby = Command::new("psql")
+        .arg(with_option(&url, "replication=database"))
+        .stdin(Stdio::piped())
+        .spawn();
     let is_connected = "SELECT count(*) = 1 FROM pg_stat_replication";
-    wait_until("a standby", async || server.sql("postgres", is_connected) == "t").await;
-    assert_finding(&findings(&url, &settings()).await, "postgres.replication", Warning, "use their ids again");
+    wait_until("a standby", async || {
+        server.sql("postgres", is_connected) == "t"
+    })
+    .await;
+    assert_finding(
+        &findings(&url, &settings()).await,
+        "postgres.replication",
+        Warning,
+        "use their ids again",
+    );
     let local = with_option(&url, "options=-c%20synchronous_commit%3Dlocal");
-    server.sql("postgres", "ALTER SYSTEM SET synchronous_standby_names = 'psql'");
+    server.sql(
+        "postgres",
+        "ALTER SYSTEM SET synchronous_standby_names = 'psql'",
+    );
     server.sql("postgres", "SELECT pg_reload_conf()");
-    wait_until("the setting", async || server.sql("postgres", "SHOW synchronous_standby_names") == "psql").await;
-    assert_finding(&findings(&url, &settings()).await, "postgres.replication", Ok, "commits wait for a standby");
-    assert_finding(&findings(&local, &settings()).await, "postgres.replication", Warning, "use their ids again");
+    wait_until("the setting", async || {
+        server.sql("postgres", "SHOW synchronous_standby_names") == "psql"
+    })
+    .await;
+    assert_finding(
+        &findings(&url, &settings()).await,
+        "postgres.replication",
+        Ok,
+        "commits wait for a standby",
+    );
+    assert_finding(
+        &findings(&local, &settings()).await,
+        "postgres.replication",
+        Warning,
+        "use their ids again",
+    );
     standby.as_mut().expect("psql").kill().expect("it runs");
 }
 
@@ -80,9 +129,22 @@ async fn standbys_for_which_no_commit_waits_are_found() {
 async fn pending_newer_and_older_migrations_are_found() {
     let database = PgDatabase::new();
     let found = findings(database.url(), &settings()).await;
-    assert_finding(&found, "postgres.migrations", Warning, "these migrations are pending: 0001expand");
-    assert_finding(&found, "postgres.permissions", Unknown, "run the pending migrations first");
-    let check = PostgresSettings { schema: SchemaMode::Check, ..settings() };
+    assert_finding(
+        &found,
+        "postgres.migrations",
+        Warning,
+        "these migrations are pending: 0001expand",
+    );
+    assert_finding(
+        &found,
+        "postgres.permissions",
+        Unknown,
+        "run the pending migrations first",
+    );
+    let check = PostgresSettings {
+        schema: SchemaMode::Check,
+        ..settings()
+    };
     assert_finding(
         &findings(database.url(), &check).await,
         "postgres.migrations",
@@ -94,10 +156,21 @@ async fn pending_newer_and_older_migrations_are_found() {
     for (version, verdict, text) in [
         ("9998expand", Warning, "9998expand"),
         ("9999contract", Error, "9999contract"),
-        ("0001_expand_create_pets", Error, "from before version 0.1.0"),
+        (
+            "0001_expand_create_pets",
+            Error,
+            "from before version 0.1.0",
+        ),
     ] {
-        database.sql(&format!("INSERT INTO __diesel_schema_migrations (version) VALUES ('{version}')"));
-        assert_finding(&findings(database.url(), &settings()).await, "postgres.migrations", verdict, text);
+        database.sql(&format!(
+            "INSERT INTO __diesel_schema_migrations (version) VALUES ('{version}')"
+        ));
+        assert_finding(
+            &findings(database.url(), &settings()).await,
+            "postgres.migrations",
+            verdict,
+            text,
+        );
     }
 }
 
@@ -108,30 +181,69 @@ async fn the_advice_about_missing_permissions_grants_them() {
     database.sql(&format!("GRANT SELECT ON pets TO {}", user.name));
     let found = findings(&user.url, &settings()).await;
     // What cannot be examined hides nothing else.
-    assert_finding(&found, "postgres.migrations", Error, "SELECT ON __diesel_schema_migrations");
-    let finding = assert_finding(&found, "postgres.permissions", Error, "as the owner of the tables");
+    assert_finding(
+        &found,
+        "postgres.migrations",
+        Error,
+        "SELECT ON __diesel_schema_migrations",
+    );
+    let finding = assert_finding(
+        &found,
+        "postgres.permissions",
+        Error,
+        "as the owner of the tables",
+    );
 
     let grants = finding.found.split_once(": ").expect("statements").1;
-    assert!(grants.contains("GRANT INSERT ON pets TO ") && grants.contains("ON SEQUENCE pets_id_seq"), "{grants}");
-    database.sql(&format!("{grants}; GRANT SELECT ON __diesel_schema_migrations TO {}", user.name));
+    assert!(
+        grants.contains("GRANT INSERT ON pets TO ") && grants.contains("ON SEQUENCE pets_id_seq"),
+        "{grants}"
+    );
+    database.sql(&format!(
+        "{grants}; GRANT SELECT ON __diesel_schema_migrations TO {}",
+        user.name
+    ));
     let found = findings(&user.url, &settings()).await;
     // The test server is not durable.
-    assert!(conspicuous(&found).iter().all(|&subject| subject == "postgres.durability"), "{found:#?}");
-    let store = Store::at(&user.url, PostgresSettings { schema: SchemaMode::Check, ..settings() }).await;
+    assert!(
+        conspicuous(&found)
+            .iter()
+            .all(|&subject| subject == "postgres.durability"),
+        "{found:#?}"
+    );
+    let store = Store::at(
+        &user.url,
+        PostgresSettings {
+            schema: SchemaMode::Check,
+            ..settings()
+        },
+    )
+    .await;
     adds_and_finds(&store.repository).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_refuses_writes_is_found() {
     let database = empty_tables().await;
-    database.sql(&format!("ALTER DATABASE {} SET default_transaction_read_only = on", database.name()));
-    assert_finding(&findings(database.url(), &settings()).await, "postgres.role", Error, "read-only");
+    database.sql(&format!(
+        "ALTER DATABASE {} SET default_transaction_read_only = on",
+        database.name()
+    ));
+    assert_finding(
+        &findings(database.url(), &settings()).await,
+        "postgres.role",
+        Error,
+        "read-only",
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_usable_connection_there_is_no_other_finding() {
     let database = PgDatabase::encoded("LATIN1");
-    for (url, text) in [(database.url(), "WITH ENCODING 'UTF8'"), ("postgres://shop@127.0.0.1:1/store", "runs")] {
+    for (url, text) in [
+        (database.url(), "WITH ENCODING 'UTF8'"),
+        ("postgres://shop@127.0.0.1:1/store", "runs"),
+    ] {
         let found = findings(url, &settings()).await;
         assert_finding(&found, "postgres.connection", Error, text);
         assert_eq!(found.len(), 1, "{found:#?}");
@@ -146,13 +258,20 @@ async fn a_server_that_stops_responding_ends_the_diagnosis_with_what_was_found_b
     let found = findings(&url, &short_timeout()).await;
     assert_finding(&found, "postgres.durability", Error, "no response in time");
     assert_finding(&found, "postgres.migrations", Ok, "none is pending");
-    assert_eq!(found.last().map(|finding| finding.subject), Some("postgres.durability"), "{found:#?}");
+    assert_eq!(
+        found.last().map(|finding| finding.subject),
+        Some("postgres.durability"),
+        "{found:#?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn through_a_pooler_the_diagnosis_leaves_nothing_behind() {
     let pooled = Pooled::with(2, pooling()).await;
-    let (through, direct) = (endpoint(&pooled.url()), endpoint(&pooled.server.url("postgres")));
+    let (through, direct) = (
+        endpoint(&pooled.url()),
+        endpoint(&pooled.server.url("postgres")),
+    );
     let found = diagnose(&through, &direct, &pooling(), true).await;
     // The test server is not durable.
     assert_eq!(conspicuous(&found), ["postgres.durability"], "{found:#?}");

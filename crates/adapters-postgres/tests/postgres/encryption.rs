@@ -34,23 +34,50 @@ use crate::{
 
 static CASES: AtomicU32 = AtomicU32::new(0);
 
-const MODES: [&str; 6] = ["", "disable", "prefer", "require", "verify-ca", "verify-full"];
+const MODES: [&str; 6] = [
+    "",
+    "disable",
+    "prefer",
+    "require",
+    "verify-ca",
+    "verify-full",
+];
 
 /// A server, a session over its Unix socket, a host of the server, and the authorities that are trusted.
-struct Case<'a>(&'a PostgresServer, &'a SqlSession, &'a str, Option<&'a Path>);
+struct Case<'a>(
+    &'a PostgresServer,
+    &'a SqlSession,
+    &'a str,
+    Option<&'a Path>,
+);
 
 impl Case<'_> {
     async fn connection(&self, mode: &str) -> Connection {
         let Case(server, observer, host, roots) = self;
         // Distinguishes these connections from those of earlier cases.
         let name = format!("case-{}", CASES.fetch_add(1, Ordering::Relaxed));
-        let mode = if mode.is_empty() { String::new() } else { format!("&sslmode={mode}") };
-        let roots = roots.map_or_else(String::new, |roots| format!("&sslrootcert={}", roots.display()));
+        let mode = if mode.is_empty() {
+            String::new()
+        } else {
+            format!("&sslmode={mode}")
+        };
+        let roots = roots.map_or_else(String::new, |roots| {
+            format!("&sslrootcert={}", roots.display())
+        });
         let port = server.port();
-        let url = format!("postgres://postgres@{host}:{port}/postgres?application_name={name}{mode}{roots}");
-        let Ok(endpoint) = PgEndpoint::parse(&url.into()) else { return Invalid };
-        let settings = PostgresSettings { connections_per_worker: 1, ..settings() };
-        let Ok((storage, _)) = start_storage(endpoint.clone(), endpoint, settings).await else { return Refused };
+        let url = format!(
+            "postgres://postgres@{host}:{port}/postgres?application_name={name}{mode}{roots}"
+        );
+        let Ok(endpoint) = PgEndpoint::parse(&url.into()) else {
+            return Invalid;
+        };
+        let settings = PostgresSettings {
+            connections_per_worker: 1,
+            ..settings()
+        };
+        let Ok((storage, _)) = start_storage(endpoint.clone(), endpoint, settings).await else {
+            return Refused;
+        };
         // It keeps its connection.
         let repository = storage.repository();
         assert_eq!(repository.list(None, None, 1).await.expect("a list"), []);
@@ -68,14 +95,21 @@ impl Case<'_> {
     /// Checks the connection of each of [`MODES`], all at the same time.
     async fn gives(&self, expected: [Connection; 6]) {
         let connections = join_all(MODES.map(|mode| self.connection(mode))).await;
-        assert_eq!(connections, expected, "{MODES:?} to {} with {:?}", self.2, self.3);
+        assert_eq!(
+            connections, expected,
+            "{MODES:?} to {} with {:?}",
+            self.2, self.3
+        );
     }
 }
 
 /// Starting `psql` for each case would take most of the time.
 async fn observer(server: &PostgresServer) -> SqlSession {
     let (folder, port) = (server.socket_directory().display(), server.port());
-    SqlSession::at(&format!("postgres:///postgres?host={folder}&port={port}&user=postgres")).await
+    SqlSession::at(&format!(
+        "postgres:///postgres?host={folder}&port={port}&user=postgres"
+    ))
+    .await
 }
 
 /// Makes the server read its settings, rules and certificate again.
@@ -105,16 +139,28 @@ async fn a_certificate_is_checked_as_the_mode_requires() {
     let observer = self::observer(&server).await;
     let case = |host, roots| Case(&server, &observer, host, roots);
 
-    case("localhost", None).gives([Encrypted, Plain, Encrypted, Encrypted, Invalid, Refused]).await;
-    case("localhost", Some(right)).gives([Encrypted, Plain, Encrypted, Encrypted, Encrypted, Encrypted]).await;
+    case("localhost", None)
+        .gives([Encrypted, Plain, Encrypted, Encrypted, Invalid, Refused])
+        .await;
+    case("localhost", Some(right))
+        .gives([Encrypted, Plain, Encrypted, Encrypted, Encrypted, Encrypted])
+        .await;
     case("localhost", Some(&other)).gives(ONLY_PLAIN).await;
     // The certificate is not for this name.
-    case("127.0.0.1", None).gives([Encrypted, Plain, Encrypted, Encrypted, Invalid, Refused]).await;
-    case("127.0.0.1", Some(right)).gives([Encrypted, Plain, Encrypted, Encrypted, Encrypted, Refused]).await;
+    case("127.0.0.1", None)
+        .gives([Encrypted, Plain, Encrypted, Encrypted, Invalid, Refused])
+        .await;
+    case("127.0.0.1", Some(right))
+        .gives([Encrypted, Plain, Encrypted, Encrypted, Encrypted, Refused])
+        .await;
     case("127.0.0.1", Some(&other)).gives(ONLY_PLAIN).await;
     // The authorities of the system sign for every name, so the name has to be checked.
-    case("localhost", Some(Path::new("system"))).gives([Refused, Invalid, Invalid, Invalid, Invalid, Refused]).await;
-    case("localhost", Some(Path::new("/nowhere"))).gives([Invalid, Plain, Invalid, Invalid, Invalid, Invalid]).await;
+    case("localhost", Some(Path::new("system")))
+        .gives([Refused, Invalid, Invalid, Invalid, Invalid, Refused])
+        .await;
+    case("localhost", Some(Path::new("/nowhere")))
+        .gives([Invalid, Plain, Invalid, Invalid, Invalid, Invalid])
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -126,19 +172,36 @@ async fn after_a_failed_handshake_only_modes_that_allow_it_connect_without_tls()
     let case = |host, roots| Case(&server, &observer, host, roots);
 
     // No client supports these versions.
-    server.sql("postgres", "ALTER SYSTEM SET ssl_min_protocol_version = 'TLSv1'");
-    server.sql("postgres", "ALTER SYSTEM SET ssl_max_protocol_version = 'TLSv1.1'");
+    server.sql(
+        "postgres",
+        "ALTER SYSTEM SET ssl_min_protocol_version = 'TLSv1'",
+    );
+    server.sql(
+        "postgres",
+        "ALTER SYSTEM SET ssl_max_protocol_version = 'TLSv1.1'",
+    );
     reload(&server).await;
     case("localhost", Some(right)).gives(ONLY_PLAIN).await;
     server.sql("postgres", "ALTER SYSTEM RESET ALL");
 
     let self_signed = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("signed");
-    install(&server, self_signed.cert.pem(), self_signed.signing_key.serialize_pem()).await;
-    case("localhost", None).gives([Encrypted, Plain, Encrypted, Encrypted, Invalid, Refused]).await;
+    install(
+        &server,
+        self_signed.cert.pem(),
+        self_signed.signing_key.serialize_pem(),
+    )
+    .await;
+    case("localhost", None)
+        .gives([Encrypted, Plain, Encrypted, Encrypted, Invalid, Refused])
+        .await;
     case("localhost", Some(right)).gives(ONLY_PLAIN).await;
 
-    let expired = Certificates::make_until(folder.path(), UNIX_EPOCH + Duration::from_hours(24 * 365 * 30));
-    let contents = [&expired.server, &expired.server_key].map(|file| fs::read(file).expect("a file"));
+    let expired = Certificates::make_until(
+        folder.path(),
+        UNIX_EPOCH + Duration::from_hours(24 * 365 * 30),
+    );
+    let contents =
+        [&expired.server, &expired.server_key].map(|file| fs::read(file).expect("a file"));
     install(&server, &contents[0], &contents[1]).await;
     for host in ["localhost", "127.0.0.1"] {
         case(host, Some(&expired.authority)).gives(ONLY_PLAIN).await;
@@ -149,7 +212,9 @@ async fn after_a_failed_handshake_only_modes_that_allow_it_connect_without_tls()
 async fn a_server_without_tls_gets_plain_connections_only() {
     let server = PostgresServer::start();
     let observer = self::observer(&server).await;
-    Case(&server, &observer, "127.0.0.1", None).gives([Plain, Plain, Plain, Refused, Invalid, Refused]).await;
+    Case(&server, &observer, "127.0.0.1", None)
+        .gives([Plain, Plain, Plain, Refused, Invalid, Refused])
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -162,13 +227,27 @@ async fn a_server_that_requires_tls_gets_no_plain_connection_and_reports_a_wrong
         reload(&server).await;
     };
     access("trust").await;
-    let case = Case(&server, &observer, "localhost", Some(server.certificates().authority.as_path()));
-    case.gives([Encrypted, Refused, Encrypted, Encrypted, Encrypted, Encrypted]).await;
+    let case = Case(
+        &server,
+        &observer,
+        "localhost",
+        Some(server.certificates().authority.as_path()),
+    );
+    case.gives([
+        Encrypted, Refused, Encrypted, Encrypted, Encrypted, Encrypted,
+    ])
+    .await;
 
     // The error of the encrypted attempt is reported, not that of the plain one after it.
     server.sql("postgres", "CREATE ROLE shop LOGIN PASSWORD 'right'");
     access("scram-sha-256").await;
     let url = server.url("postgres").replace("postgres@", "shop:wrong@");
-    let error = Migrations::new(endpoint(&url), TEST_TIMEOUT).pending().await.expect_err("a wrong password");
-    assert!(error.to_string().contains("password authentication failed"), "{error}");
+    let error = Migrations::new(endpoint(&url), TEST_TIMEOUT)
+        .pending()
+        .await
+        .expect_err("a wrong password");
+    assert!(
+        error.to_string().contains("password authentication failed"),
+        "{error}"
+    );
 }

@@ -6,23 +6,32 @@ use animal_store_test_servers::PostgresServer;
 use crate::{
     fixture::Fixture,
     outcomes::{
-        Success, TEST_TIMEOUT, Unavailable, add, find, list_find_add, not_ready, reason, wait_for_outcome,
-        wait_until_ready,
+        Success, TEST_TIMEOUT, Unavailable, add, find, list_find_add, not_ready, reason,
+        wait_for_outcome, wait_until_ready,
     },
     store::{Store, endpoint, settings},
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_its_tables_the_storage_is_unavailable_until_they_are_created_again() {
-    let Fixture { store, observer, database: _database } = Fixture::new().await;
+    let Fixture {
+        store,
+        observer,
+        database: _database,
+    } = Fixture::new().await;
     let definition = include_str!("../../migrations/0001-expand_create_tables/up.sql");
     wait_for_outcome(&store.repository, Success).await;
     observer.run("DROP TABLE pets, idempotency_keys").await;
     assert_eq!(list_find_add(&store.repository).await, [Unavailable; 3]);
     let reason = not_ready(&store.storage).await.expect("not ready");
-    assert!(reason.contains(r#"relation "pets" does not exist"#), "{reason}");
+    assert!(
+        reason.contains(r#"relation "pets" does not exist"#),
+        "{reason}"
+    );
     // New connections find no tables either.
-    observer.wait_until_ended(&observer.terminate_backends().await).await;
+    observer
+        .wait_until_ended(&observer.terminate_backends().await)
+        .await;
     wait_for_outcome(&store.repository, Unavailable).await;
     observer.run(definition).await;
     wait_for_outcome(&store.repository, Success).await;
@@ -36,24 +45,50 @@ async fn without_a_privilege_the_storage_is_unavailable_until_it_is_granted() {
     let sql = |sql| drop(server.sql("postgres", sql));
     sql("CREATE ROLE keeper LOGIN");
     let url = server.url("postgres").replace("postgres@", "keeper@");
-    let error = Migrations::new(endpoint(&url), TEST_TIMEOUT).pending().await.expect_err("refused").to_string();
+    let error = Migrations::new(endpoint(&url), TEST_TIMEOUT)
+        .pending()
+        .await
+        .expect_err("refused")
+        .to_string();
     assert!(
-        error.starts_with("keeper@") && error.ends_with(" table __diesel_schema_migrations (SQLSTATE 42501)"),
+        error.starts_with("keeper@")
+            && error.ends_with(" table __diesel_schema_migrations (SQLSTATE 42501)"),
         "{error}"
     );
     sql("GRANT SELECT ON __diesel_schema_migrations TO keeper");
-    let store = Store::at(&url, PostgresSettings { schema: SchemaMode::Check, ..settings() }).await;
+    let store = Store::at(
+        &url,
+        PostgresSettings {
+            schema: SchemaMode::Check,
+            ..settings()
+        },
+    )
+    .await;
     wait_for_outcome(&store.repository, Unavailable).await;
     let login = url.strip_prefix("postgres://").expect("a scheme");
     let text = reason(&find(&store.repository, 1).await.expect_err("refused"));
-    assert!(text.ends_with(&format!(": {login}: permission denied for table pets")), "{text}");
+    assert!(
+        text.ends_with(&format!(": {login}: permission denied for table pets")),
+        "{text}"
+    );
     let text = reason(&add(&store.repository, "Rex").await.expect_err("refused"));
-    assert!(text.ends_with(&format!(": {login}: permission denied for table pets (SQLSTATE 42501)")), "{text}");
+    assert!(
+        text.ends_with(&format!(
+            ": {login}: permission denied for table pets (SQLSTATE 42501)"
+        )),
+        "{text}"
+    );
     let text = not_ready(&store.storage).await.expect("not ready");
-    assert_eq!(text, format!("{login}: permission denied for table pets (SQLSTATE 42501)"));
+    assert_eq!(
+        text,
+        format!("{login}: permission denied for table pets (SQLSTATE 42501)")
+    );
 
     sql("GRANT SELECT ON pets TO keeper");
-    assert_eq!(list_find_add(&store.repository).await, [Success, Success, Unavailable]);
+    assert_eq!(
+        list_find_add(&store.repository).await,
+        [Success, Success, Unavailable]
+    );
     sql("GRANT INSERT ON pets TO keeper; GRANT USAGE ON pets_id_seq TO keeper");
     assert_eq!(list_find_add(&store.repository).await, [Success; 3]);
     wait_until_ready(&store.storage).await;

@@ -43,14 +43,22 @@ pub(crate) async fn trapped(database: &PgDatabase, settings: PostgresSettings) -
 }
 
 /// A store that finds its tables in this schema first.
-pub(crate) async fn with_schema(database: &PgDatabase, schema: &str, settings: PostgresSettings) -> Store {
+pub(crate) async fn with_schema(
+    database: &PgDatabase,
+    schema: &str,
+    settings: PostgresSettings,
+) -> Store {
     let option = format!("options=-c%20search_path%3D{schema},public");
     Store::at(&with_option(database.url(), &option), settings).await
 }
 
 /// The plan settings and the statement that an error of a [`trapped`] store reports.
 pub(crate) fn settings_and_statement(error: &str) -> (String, String) {
-    let report = error.split_once("<<").and_then(|(_, rest)| rest.rsplit_once(">>")).expect(error).0;
+    let report = error
+        .split_once("<<")
+        .and_then(|(_, rest)| rest.rsplit_once(">>"))
+        .expect(error)
+        .0;
     let (settings, statement) = report.split_once('|').expect("settings");
     (settings.to_owned(), statement.to_owned())
 }
@@ -60,7 +68,9 @@ pub(crate) async fn empty_tables() -> PgDatabase {
     let database = PgDatabase::new();
     migrations(database.url()).run().await.expect("migrated");
     for table in ["pets", "idempotency_keys"] {
-        database.sql(&format!("ALTER TABLE {table} SET (autovacuum_enabled = off)"));
+        database.sql(&format!(
+            "ALTER TABLE {table} SET (autovacuum_enabled = off)"
+        ));
     }
     database
 }
@@ -68,7 +78,10 @@ pub(crate) async fn empty_tables() -> PgDatabase {
 /// A session with the plan settings of the adapter.
 pub(crate) async fn session(database: &PgDatabase) -> Client {
     let client = client(database.url()).await;
-    client.batch_execute(&format!("SET {}", PLAN_SETTINGS.replace(' ', "; SET "))).await.expect("set");
+    client
+        .batch_execute(&format!("SET {}", PLAN_SETTINGS.replace(' ', "; SET ")))
+        .await
+        .expect("set");
     client
 }
 
@@ -90,16 +103,23 @@ pub(crate) fn nodes(plan: &Value) -> Vec<&Value> {
 }
 
 /// Newer servers have decimals for some numbers.
-#[expect(clippy::cast_possible_truncation, reason = "rows and buffers are counted")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "rows and buffers are counted"
+)]
 pub(crate) fn number(plan: &Value, name: &str) -> i64 {
     plan[name].as_f64().unwrap_or_default() as i64
 }
 
 pub(crate) fn rows_read(scan: &Value) -> i64 {
-    ["Actual Rows", "Rows Removed by Filter", "Rows Removed by Index Recheck"]
-        .iter()
-        .map(|name| number(scan, name))
-        .sum()
+    [
+        "Actual Rows",
+        "Rows Removed by Filter",
+        "Rows Removed by Index Recheck",
+    ]
+    .iter()
+    .map(|name| number(scan, name))
+    .sum()
 }
 
 pub(crate) fn below(plan: &Value) -> &[Value] {
@@ -109,7 +129,10 @@ pub(crate) fn below(plan: &Value) -> &[Value] {
 /// The nodes below the limit of a list, and below the aggregate that collects its rows if there is one. A plan with a
 /// sort or a bitmap has more than one.
 pub(crate) fn scans(plan: &Value) -> Vec<&Value> {
-    if ["Aggregate", "Limit"].iter().any(|node| plan["Node Type"] == *node) {
+    if ["Aggregate", "Limit"]
+        .iter()
+        .any(|node| plan["Node Type"] == *node)
+    {
         below(plan).iter().flat_map(scans).collect()
     } else {
         [plan].into_iter().chain(below(plan)).collect()
@@ -123,5 +146,8 @@ pub(crate) fn buffers(plan: &Value) -> i64 {
 
 /// Settings with one connection for reads. Each kind of read has one batch in flight at most.
 pub(crate) fn one_connection() -> PostgresSettings {
-    PostgresSettings { connections_per_worker: 1, ..settings() }
+    PostgresSettings {
+        connections_per_worker: 1,
+        ..settings()
+    }
 }

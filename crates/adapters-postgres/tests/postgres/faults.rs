@@ -10,8 +10,8 @@ use tokio::{join, time::timeout};
 use crate::{
     fixture::begin_to_find,
     outcomes::{
-        PROMPT, Success, Timeout, Unavailable, Unknown, add, add_outcome, find, list_find_add, not_ready, read_outcome,
-        wait_for_outcome, wait_until_ready,
+        PROMPT, Success, Timeout, Unavailable, Unknown, add, add_outcome, find, list_find_add,
+        not_ready, read_outcome, wait_for_outcome, wait_until_ready,
     },
     sql_session::SqlSession,
     store::{ProxiedStore, both_modes, in_both_modes, settings, short_timeout},
@@ -20,7 +20,12 @@ use crate::{
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connections_that_are_cut_half_closed_or_terminated_are_replaced() {
     in_both_modes(&settings(), async |settings| {
-        let ProxiedStore { store, proxy, observer, .. } = &ProxiedStore::new(settings).await;
+        let ProxiedStore {
+            store,
+            proxy,
+            observer,
+            ..
+        } = &ProxiedStore::new(settings).await;
         // Two for reads, two for creates, one for readiness.
         observer.wait_for_backends(5).await;
         for end in [FaultProxy::cut, FaultProxy::half_close] {
@@ -29,7 +34,9 @@ async fn connections_that_are_cut_half_closed_or_terminated_are_replaced() {
             wait_for_outcome(&store.repository, Success).await;
             observer.wait_until_ended(&before).await;
         }
-        observer.wait_until_ended(&observer.terminate_backends().await).await;
+        observer
+            .wait_until_ended(&observer.terminate_backends().await)
+            .await;
         wait_for_outcome(&store.repository, Success).await;
         // The next check of the readiness opens its own.
         observer.wait_for_backends(4).await;
@@ -40,7 +47,10 @@ async fn connections_that_are_cut_half_closed_or_terminated_are_replaced() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn over_a_frozen_connection_every_call_fails_in_time_and_later_ones_at_once() {
     // In a transaction, BEGIN has no response: the pet was not sent.
-    for (settings, added) in both_modes(&short_timeout()).into_iter().zip([Unknown, Unavailable]) {
+    for (settings, added) in both_modes(&short_timeout())
+        .into_iter()
+        .zip([Unknown, Unavailable])
+    {
         let mut proxied = ProxiedStore::new(settings).await;
         let ProxiedStore { store, proxy, .. } = &mut proxied;
         let repository = &store.repository;
@@ -50,7 +60,10 @@ async fn over_a_frozen_connection_every_call_fails_in_time_and_later_ones_at_onc
         let (found, lost) = timeout(PROMPT, calls).await.expect("they fail in time");
         assert_eq!((read_outcome(&found), add_outcome(&lost)), (Timeout, added));
         // The first timeout marks its connection as broken, and the next read uses the other one.
-        assert_eq!(read_outcome(&repository.list(None, None, 10).await), Timeout);
+        assert_eq!(
+            read_outcome(&repository.list(None, None, 10).await),
+            Timeout
+        );
         for _ in 0..10 {
             assert_eq!(list_find_add(repository).await, [Unavailable; 3]);
         }
@@ -63,7 +76,12 @@ async fn over_a_frozen_connection_every_call_fails_in_time_and_later_ones_at_onc
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reads_fail_as_soon_as_the_server_terminates_their_connections() {
-    let ProxiedStore { store, observer, database, .. } = &ProxiedStore::new(settings()).await;
+    let ProxiedStore {
+        store,
+        observer,
+        database,
+        ..
+    } = &ProxiedStore::new(settings()).await;
     let locking = SqlSession::of(database).await;
     locking.lock().await;
     // A get and a list are in flight on different connections, and other gets wait.
@@ -72,7 +90,10 @@ async fn reads_fail_as_soon_as_the_server_terminates_their_connections() {
     let repository = Arc::clone(&store.repository);
     let list = tokio::spawn(async move { read_outcome(&repository.list(None, None, 10).await) });
     observer.wait_for_table_locks(2).await;
-    let reads: Vec<_> = [get].into_iter().chain((1..=20).map(|id| begin_to_find(&store.repository, id))).collect();
+    let reads: Vec<_> = [get]
+        .into_iter()
+        .chain((1..=20).map(|id| begin_to_find(&store.repository, id)))
+        .collect();
     observer.terminate_backends().await;
     for read in join_all(reads).await {
         assert_eq!(read_outcome(&read), Unavailable);

@@ -43,7 +43,11 @@ impl Fixture {
         let observer = SqlSession::of(&database).await;
         // Two for creates and one for readiness. That of the migrations ends, and those for reads begin with a read.
         observer.wait_for_backends(3).await;
-        Self { store, observer, database }
+        Self {
+            store,
+            observer,
+            database,
+        }
     }
 
     /// Starts to add a pet. It is in the queue, or was refused, when this returns.
@@ -71,7 +75,8 @@ impl Fixture {
 
     /// Replaces the trigger that runs this PL/pgSQL for each pet before it is stored.
     pub(crate) async fn trigger(&self, body: &str) {
-        self.create_trigger(body, "TRIGGER spoil BEFORE INSERT ON pets").await;
+        self.create_trigger(body, "TRIGGER spoil BEFORE INSERT ON pets")
+            .await;
     }
 
     /// Replaces the trigger by one that runs when the transaction commits.
@@ -84,12 +89,18 @@ impl Fixture {
         let function = "CREATE OR REPLACE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql";
         let drop = "DROP TRIGGER IF EXISTS spoil ON pets";
         let trigger = format!("CREATE {trigger} FOR EACH ROW EXECUTE FUNCTION spoil()");
-        self.observer.run(&format!("{function} AS $$BEGIN {body}; RETURN NEW; END$$; {drop}; {trigger}")).await;
+        self.observer
+            .run(&format!(
+                "{function} AS $$BEGIN {body}; RETURN NEW; END$$; {drop}; {trigger}"
+            ))
+            .await;
     }
 
     /// The names of the pets that the test added, in ascending order of id.
     pub(crate) async fn names(&self) -> Vec<String> {
-        self.observer.column("SELECT name FROM pets WHERE name NOT IN ('Rex', 'first') ORDER BY id").await
+        self.observer
+            .column("SELECT name FROM pets WHERE name NOT IN ('Rex', 'first') ORDER BY id")
+            .await
     }
 }
 
@@ -103,7 +114,9 @@ pub(crate) fn begin_to_find(
 }
 
 /// Starts a future.
-pub(crate) fn poll_once<T: Send + 'static>(mut future: BoxFuture<'static, T>) -> BoxFuture<'static, T> {
+pub(crate) fn poll_once<T: Send + 'static>(
+    mut future: BoxFuture<'static, T>,
+) -> BoxFuture<'static, T> {
     match (&mut future).now_or_never() {
         None => future,
         Some(result) => ready(result).boxed(),

@@ -17,14 +17,19 @@ async fn of_several_hosts_the_writable_one_is_used() {
     stopped.stop();
     let read_only = PostgresServer::with(&["default_transaction_read_only=on"]);
     let primary = PostgresServer::start();
-    let hosts = [&stopped, &read_only, &primary].map(|server| format!("127.0.0.1:{}", server.port())).join(",");
+    let hosts = [&stopped, &read_only, &primary]
+        .map(|server| format!("127.0.0.1:{}", server.port()))
+        .join(",");
     let url = format!("postgres://postgres@{hosts}/postgres?target_session_attrs=read-write");
 
     let store = Store::at(&url, settings()).await;
     adds_and_finds(&store.repository).await;
     store.storage.readiness().check().await.expect("ready");
     assert_eq!(primary.sql("postgres", "SELECT count(*) FROM pets"), "1");
-    assert_eq!(read_only.sql("postgres", "SELECT to_regclass('pets') IS NULL"), "t");
+    assert_eq!(
+        read_only.sql("postgres", "SELECT to_regclass('pets') IS NULL"),
+        "t"
+    );
 }
 
 /// A machine without power or network does not refuse connections.
@@ -33,9 +38,16 @@ async fn a_host_that_does_not_respond_leaves_time_for_the_next_one() {
     let primary = PostgresServer::start();
     let silent = FaultProxy::to(primary.port());
     silent.freeze();
-    let url = format!("postgres://postgres@{},127.0.0.1:{}/postgres", silent.address(), primary.port());
+    let url = format!(
+        "postgres://postgres@{},127.0.0.1:{}/postgres",
+        silent.address(),
+        primary.port()
+    );
 
-    let settings = PostgresSettings { connect_timeout: Duration::from_secs(2), ..settings() };
+    let settings = PostgresSettings {
+        connect_timeout: Duration::from_secs(2),
+        ..settings()
+    };
     let store = Store::at(&url, settings).await;
     adds_and_finds(&store.repository).await;
     store.storage.readiness().check().await.expect("ready");
@@ -45,17 +57,35 @@ async fn a_host_that_does_not_respond_leaves_time_for_the_next_one() {
 async fn options_of_the_url_are_used_beside_those_of_the_adapter() {
     let database = PgDatabase::new();
     database.sql("CREATE SCHEMA other");
-    let store = Store::at(&with_option(database.url(), "options=-c%20search_path%3Dother"), settings()).await;
+    let store = Store::at(
+        &with_option(database.url(), "options=-c%20search_path%3Dother"),
+        settings(),
+    )
+    .await;
     adds_and_finds(&store.repository).await;
-    assert_eq!(store.repository.list(None, None, 2).await.expect("a list").len(), 1);
+    assert_eq!(
+        store
+            .repository
+            .list(None, None, 2)
+            .await
+            .expect("a list")
+            .len(),
+        1
+    );
     assert_eq!(database.sql("SELECT count(*) FROM other.pets"), "1");
-    assert_eq!(database.sql("SELECT to_regclass('public.pets') IS NULL"), "t");
+    assert_eq!(
+        database.sql("SELECT to_regclass('public.pets') IS NULL"),
+        "t"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_folder_of_a_unix_socket_is_a_host() {
     let server = PostgresServer::start();
-    let (folder, port) = (server.socket_directory().to_str().expect("UTF-8"), server.port());
+    let (folder, port) = (
+        server.socket_directory().to_str().expect("UTF-8"),
+        server.port(),
+    );
     let encoded = folder.replace('/', "%2F");
     for (number, url) in [
         format!("postgres:///postgres?host={folder}&port={port}&user=postgres"),
@@ -66,9 +96,20 @@ async fn the_folder_of_a_unix_socket_is_a_host() {
     .enumerate()
     {
         let name = format!("socket-{number}");
-        let store = Store::at(&with_option(url, &format!("application_name={name}")), settings()).await;
+        let store = Store::at(
+            &with_option(url, &format!("application_name={name}")),
+            settings(),
+        )
+        .await;
         adds_and_finds(&store.repository).await;
         let activity = format!("FROM pg_stat_activity WHERE application_name = '{name}'");
-        assert_eq!(server.sql("postgres", &format!("SELECT bool_and(client_port = -1) {activity}")), "t", "{url}");
+        assert_eq!(
+            server.sql(
+                "postgres",
+                &format!("SELECT bool_and(client_port = -1) {activity}")
+            ),
+            "t",
+            "{url}"
+        );
     }
 }

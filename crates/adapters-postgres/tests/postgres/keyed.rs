@@ -50,10 +50,20 @@ fn key(text: &str) -> IdempotencyKey {
 
 /// Adds a pet with the key of another one.
 pub(crate) async fn add_with_key(repository: &PgPetRepository, text: &str, name: &str) -> Keyed {
-    match repository.add(AddPet { pet: pet_named(name), idempotency_key: Some(key(text)) }).await {
+    match repository
+        .add(AddPet {
+            pet: pet_named(name),
+            idempotency_key: Some(key(text)),
+        })
+        .await
+    {
         Ok(AddedPet { pet, replayed }) => {
             assert_eq!(pet.new_pet().name().as_str(), name);
-            if replayed { Replayed(pet.id().get()) } else { New(pet.id().get()) }
+            if replayed {
+                Replayed(pet.id().get())
+            } else {
+                New(pet.id().get())
+            }
         }
         Err(AddPetError::IdempotencyConflict) => Conflict,
         Err(AddPetError::IdempotencyMismatch) => Mismatch,
@@ -80,7 +90,10 @@ impl Fixture {
     /// A storage with an open connection for keys.
     pub(crate) async fn keyed(settings: PostgresSettings) -> Self {
         let fixture = Self::with(settings).await;
-        assert!(matches!(add_keyed(&fixture.store.repository, "Rex").await, New(_)));
+        assert!(matches!(
+            add_keyed(&fixture.store.repository, "Rex").await,
+            New(_)
+        ));
         fixture
     }
 
@@ -101,7 +114,10 @@ impl Fixture {
     /// Adds these pets with their keys in one batch.
     pub(crate) async fn add_keyed_together(&self, names: &[impl AsRef<str>]) -> Vec<Keyed> {
         let first = self.block_keyed().await;
-        let batch: Vec<_> = names.iter().map(|name| self.begin_keyed(name.as_ref())).collect();
+        let batch: Vec<_> = names
+            .iter()
+            .map(|name| self.begin_keyed(name.as_ref()))
+            .collect();
         self.observer.unlock().await;
         first.await;
         join_all(batch).await

@@ -25,12 +25,21 @@ async fn in_one_process_a_request_waits_for_its_key_even_if_the_first_one_was_dr
         let [dropped, mut waiting] = [(); 2].map(|()| fixture.begin_keyed("one"));
         drop((first, dropped));
         yield_now().await;
-        assert!((&mut again).now_or_never().is_none(), "the first request was sent");
+        assert!(
+            (&mut again).now_or_never().is_none(),
+            "the first request was sent"
+        );
         assert!((&mut waiting).now_or_never().is_none());
         fixture.observer.unlock().await;
         assert!(matches!(again.await, Replayed(_)));
         assert!(matches!(waiting.await, New(_)));
-        assert_eq!((fixture.observer.named("first").await, fixture.observer.named("one").await), (1, 1));
+        assert_eq!(
+            (
+                fixture.observer.named("first").await,
+                fixture.observer.named("one").await
+            ),
+            (1, 1)
+        );
     })
     .await;
 }
@@ -79,11 +88,22 @@ async fn a_request_waits_for_other_requests_with_its_key_in_any_process() {
 fn a_request_whose_timeout_passes_in_the_queue_or_while_its_key_is_in_flight_is_not_stored() {
     // Its twentieth part, for which a request with a key waits for a lock, is longer than a machine stalls.
     let timeout = Duration::from_mins(20);
-    let settings = PostgresSettings { schema: SchemaMode::Check, timeout, ..settings() };
+    let settings = PostgresSettings {
+        schema: SchemaMode::Check,
+        timeout,
+        ..settings()
+    };
     // Migrations need several threads, and only the clock of a single one can be moved.
-    let several = Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+    let several = Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .expect("a runtime");
     let database = several.block_on(empty_tables());
-    let one = Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let one = Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
     one.block_on(async {
         let fixture = Fixture::of(database, settings).await;
         // The batch before it is tried twice. Each attempt waits for the lock with its number.

@@ -18,7 +18,9 @@ use prometheus_client::registry::Registry;
 use crate::{
     outcomes::wait_until,
     sql_session::SqlSession,
-    store::{cut_when_held, endpoint, in_both_modes, migrations, proxy_to, settings, short_timeout},
+    store::{
+        cut_when_held, endpoint, in_both_modes, migrations, proxy_to, settings, short_timeout,
+    },
 };
 
 /// Longest time for which keys are trusted, whatever delays the next comparison.
@@ -39,21 +41,34 @@ pub(crate) fn directory_of(keys: &PgApiKeyStore) -> ApiKeySnapshot {
 }
 
 async fn is_accepted(directory: &ApiKeySnapshot, token: &str) -> Result<bool, StoreFailure> {
-    Ok(directory.find(ApiKeyDigest::of(&token.into())).await?.is_some())
+    Ok(directory
+        .find(ApiKeyDigest::of(&token.into()))
+        .await?
+        .is_some())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_that_is_revoked_elsewhere_is_refused_in_time() {
     in_both_modes(&settings(), async |settings| {
         let database = PgDatabase::new();
-        let [here, elsewhere] = [settings.clone(), settings].map(|settings| keys_of(database.url(), settings));
+        let [here, elsewhere] =
+            [settings.clone(), settings].map(|settings| keys_of(database.url(), settings));
         let (here, elsewhere) = (here.await, elsewhere.await);
         let directory = directory_of(&here);
         for round in 0..3 {
             let token = format!("token-{round}");
-            elsewhere.change(add("key", &token, None), "test").await.expect("added");
-            wait_until("it is accepted", async || is_accepted(&directory, &token).await.expect("found")).await;
-            elsewhere.change(revoke("key"), "test").await.expect("revoked");
+            elsewhere
+                .change(add("key", &token, None), "test")
+                .await
+                .expect("added");
+            wait_until("it is accepted", async || {
+                is_accepted(&directory, &token).await.expect("found")
+            })
+            .await;
+            elsewhere
+                .change(revoke("key"), "test")
+                .await
+                .expect("revoked");
             let revoked = Instant::now();
             let mut used = revoked;
             while is_accepted(&directory, &token).await.expect("found") {
@@ -70,7 +85,9 @@ async fn a_key_that_is_revoked_elsewhere_is_refused_in_time() {
 async fn without_responses_the_keys_are_trusted_for_a_moment_only() {
     let server = PostgresServer::start();
     let keys = keys_of(&server.url("postgres"), short_timeout()).await;
-    keys.change(add("key", "token", None), "test").await.expect("added");
+    keys.change(add("key", "token", None), "test")
+        .await
+        .expect("added");
     let directory = directory_of(&keys);
     assert!(is_accepted(&directory, "token").await.expect("found"));
     server.pause();
@@ -82,7 +99,12 @@ async fn without_responses_the_keys_are_trusted_for_a_moment_only() {
         used = Instant::now();
     }
     server.resume();
-    wait_until("it is accepted again", async || is_accepted(&directory, "token").await.is_ok_and(|found| found)).await;
+    wait_until("it is accepted again", async || {
+        is_accepted(&directory, "token")
+            .await
+            .is_ok_and(|found| found)
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -93,15 +115,34 @@ async fn a_change_that_a_directory_missed_is_seen_when_it_is_connected_again() {
         let (mut proxy, url) = proxy_to(database.url());
         let directory = directory_of(&keys_of(&url, settings).await);
         for (id, token) in [("kept", "kept-token"), ("revoked", "revoked-token")] {
-            direct.change(add(id, token, None), "test").await.expect("added");
-            wait_until(id, async || is_accepted(&directory, token).await.expect("found")).await;
+            direct
+                .change(add(id, token, None), "test")
+                .await
+                .expect("added");
+            wait_until(id, async || {
+                is_accepted(&directory, token).await.expect("found")
+            })
+            .await;
         }
         proxy.refuse();
-        wait_until("lookups fail", async || is_accepted(&directory, "kept-token").await.is_err()).await;
-        direct.change(revoke("revoked"), "test").await.expect("revoked");
+        wait_until("lookups fail", async || {
+            is_accepted(&directory, "kept-token").await.is_err()
+        })
+        .await;
+        direct
+            .change(revoke("revoked"), "test")
+            .await
+            .expect("revoked");
         proxy.heal();
-        wait_until("lookups succeed", async || is_accepted(&directory, "kept-token").await.is_ok()).await;
-        assert!(!is_accepted(&directory, "revoked-token").await.expect("found"));
+        wait_until("lookups succeed", async || {
+            is_accepted(&directory, "kept-token").await.is_ok()
+        })
+        .await;
+        assert!(
+            !is_accepted(&directory, "revoked-token")
+                .await
+                .expect("found")
+        );
     })
     .await;
 }
@@ -111,40 +152,73 @@ async fn a_change_that_a_directory_missed_is_seen_when_it_is_connected_again() {
 async fn a_change_waits_for_the_commit_of_the_change_before_it() {
     let (keys, database) = new_keys().await;
     let (directory, other) = (directory_of(&keys), SqlSession::of(&database).await);
-    other.run("BEGIN; UPDATE api_key_state SET version = version + 1").await;
-    other.run("INSERT INTO api_keys SELECT 'first', 'first', 'read', version FROM api_key_state").await;
-    other.run("INSERT INTO api_key_tokens VALUES (sha256('first'), 'first', 'last', 0)").await;
-    let second = tokio::spawn(async move { keys.change(add("second", "second", None), "test").await });
-    SqlSession::of(&database).await.wait_for_locks("transactionid", 1).await;
+    other
+        .run("BEGIN; UPDATE api_key_state SET version = version + 1")
+        .await;
+    other
+        .run("INSERT INTO api_keys SELECT 'first', 'first', 'read', version FROM api_key_state")
+        .await;
+    other
+        .run("INSERT INTO api_key_tokens VALUES (sha256('first'), 'first', 'last', 0)")
+        .await;
+    let second =
+        tokio::spawn(async move { keys.change(add("second", "second", None), "test").await });
+    SqlSession::of(&database)
+        .await
+        .wait_for_locks("transactionid", 1)
+        .await;
     assert!(!is_accepted(&directory, "second").await.expect("found"));
 
     other.run("COMMIT").await;
     second.await.expect("no panic").expect("added");
-    wait_until("the second", async || is_accepted(&directory, "second").await.expect("found")).await;
+    wait_until("the second", async || {
+        is_accepted(&directory, "second").await.expect("found")
+    })
+    .await;
     assert!(is_accepted(&directory, "first").await.expect("found"));
-    assert_eq!(database.sql("SELECT id, version FROM api_keys ORDER BY version"), "first|1\nsecond|2");
+    assert_eq!(
+        database.sql("SELECT id, version FROM api_keys ORDER BY version"),
+        "first|1\nsecond|2"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_a_change_whose_commit_has_no_response_has_an_unknown_outcome() {
     let (keys, database) = new_keys().await;
     // A statement, the commit, or the response to it.
-    for (id, text, is_known, listed) in
-        [("a", "INSERT INTO api_keys", true, 0), ("b", "COMMIT\0", false, 0), ("c", "COMMIT\0Z", false, 1)]
-    {
+    for (id, text, is_known, listed) in [
+        ("a", "INSERT INTO api_keys", true, 0),
+        ("b", "COMMIT\0", false, 0),
+        ("c", "COMMIT\0Z", false, 1),
+    ] {
         let (mut proxy, url) = proxy_to(database.url());
         let store = PgApiKeyStore::new(endpoint(&url), settings());
         proxy.hold(text);
         let changed = cut_when_held(&proxy, store.change(add(id, id, None), "test")).await;
-        let Err(ApiKeyChangeError::Store(failure)) = changed else { panic!("{changed:?}") };
-        assert_eq!(matches!(failure, StoreFailure::Unavailable(_)), is_known, "{failure:?}");
-        assert_eq!(matches!(failure, StoreFailure::OutcomeUnknown(_)), !is_known, "{failure:?}");
+        let Err(ApiKeyChangeError::Store(failure)) = changed else {
+            panic!("{changed:?}")
+        };
+        assert_eq!(
+            matches!(failure, StoreFailure::Unavailable(_)),
+            is_known,
+            "{failure:?}"
+        );
+        assert_eq!(
+            matches!(failure, StoreFailure::OutcomeUnknown(_)),
+            !is_known,
+            "{failure:?}"
+        );
         // It waits for the end of the transaction that was cut.
-        keys.change(add("next", "next", None), "test").await.expect("added");
+        keys.change(add("next", "next", None), "test")
+            .await
+            .expect("added");
         keys.change(revoke("next"), "test").await.expect("revoked");
         assert_eq!(keys.list().await.expect("list").len(), listed, "{text}");
         proxy.heal();
-        store.change(add("same", "same", None), "test").await.expect("the same store connects again");
+        store
+            .change(add("same", "same", None), "test")
+            .await
+            .expect("the same store connects again");
         keys.change(revoke("same"), "test").await.expect("revoked");
     }
 }
@@ -156,14 +230,28 @@ async fn another_server_with_the_same_version_is_read_from_the_beginning() {
     let (mut proxy, url) = proxy_to(&server.url("postgres"));
     let direct = keys_of(&server.url("postgres"), settings()).await;
     let directory = directory_of(&PgApiKeyStore::new(endpoint(&url), settings()));
-    direct.change(add("lost", "lost", None), "test").await.expect("added");
-    wait_until("it is accepted", async || is_accepted(&directory, "lost").await.expect("found")).await;
+    direct
+        .change(add("lost", "lost", None), "test")
+        .await
+        .expect("added");
+    wait_until("it is accepted", async || {
+        is_accepted(&directory, "lost").await.expect("found")
+    })
+    .await;
     proxy.refuse();
     server.stop();
     server.start_again();
-    server.sql("postgres", "UPDATE api_key_tokens SET digest = sha256('other')");
+    server.sql(
+        "postgres",
+        "UPDATE api_key_tokens SET digest = sha256('other')",
+    );
     proxy.heal();
-    wait_until("the other", async || is_accepted(&directory, "other").await.is_ok_and(|found| found)).await;
+    wait_until("the other", async || {
+        is_accepted(&directory, "other")
+            .await
+            .is_ok_and(|found| found)
+    })
+    .await;
     assert!(!is_accepted(&directory, "lost").await.expect("found"));
 }
 
@@ -171,11 +259,23 @@ async fn another_server_with_the_same_version_is_read_from_the_beginning() {
 async fn an_older_state_that_was_restored_replaces_all_keys() {
     let (keys, database) = new_keys().await;
     let directory = directory_of(&keys);
-    keys.change(add("key", "token", None), "test").await.expect("added");
-    wait_until("it is accepted", async || is_accepted(&directory, "token").await.expect("found")).await;
-    let restore = "DELETE FROM api_key_tokens; DELETE FROM api_keys; UPDATE api_key_state SET version = 0";
-    SqlSession::of(&database).await.run(&format!("BEGIN; {restore}; COMMIT")).await;
-    wait_until("it is refused", async || !is_accepted(&directory, "token").await.expect("found")).await;
+    keys.change(add("key", "token", None), "test")
+        .await
+        .expect("added");
+    wait_until("it is accepted", async || {
+        is_accepted(&directory, "token").await.expect("found")
+    })
+    .await;
+    let restore =
+        "DELETE FROM api_key_tokens; DELETE FROM api_keys; UPDATE api_key_state SET version = 0";
+    SqlSession::of(&database)
+        .await
+        .run(&format!("BEGIN; {restore}; COMMIT"))
+        .await;
+    wait_until("it is refused", async || {
+        !is_accepted(&directory, "token").await.expect("found")
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -184,11 +284,19 @@ async fn an_invalid_key_is_an_error_for_its_token_only_and_can_be_revoked() {
     for id in ["good", "bad"] {
         keys.change(add(id, id, None), "test").await.expect("added");
     }
-    SqlSession::of(&database).await.run("UPDATE api_keys SET label = '' WHERE id = 'bad'").await;
+    SqlSession::of(&database)
+        .await
+        .run("UPDATE api_keys SET label = '' WHERE id = 'bad'")
+        .await;
     let directory = directory_of(&keys);
-    assert!(matches!(is_accepted(&directory, "bad").await, Err(StoreFailure::Corrupt(_))));
+    assert!(matches!(
+        is_accepted(&directory, "bad").await,
+        Err(StoreFailure::Corrupt(_))
+    ));
     assert!(is_accepted(&directory, "good").await.expect("found"));
-    let Err(StoreFailure::Corrupt(cause)) = keys.list().await else { panic!("it is named") };
+    let Err(StoreFailure::Corrupt(cause)) = keys.list().await else {
+        panic!("it is named")
+    };
     assert!(cause.to_string().contains("API key \"bad\""), "{cause}");
     keys.change(revoke("bad"), "test").await.expect("revoked");
     assert_eq!(keys.list().await.expect("listed").len(), 1);
@@ -204,7 +312,8 @@ async fn the_uses_of_many_keys_are_all_written_and_no_time_moves_backwards() {
         UPDATE api_key_state SET uses_since = 60";
     let session = SqlSession::of(&database).await;
     session.run(&format!("{add}; {earlier}")).await;
-    let (uses, writer) = ApiKeyUseRecord::start(keys.clone(), 10_000, TRUST, &mut Registry::default());
+    let (uses, writer) =
+        ApiKeyUseRecord::start(keys.clone(), 10_000, TRUST, &mut Registry::default());
     for number in 1..=2500 {
         uses.note(&api_key(&format!("key-{number}")).id, ApiKeyUse::Request);
     }
@@ -216,7 +325,11 @@ async fn the_uses_of_many_keys_are_all_written_and_no_time_moves_backwards() {
         ("uses WHERE last_used_at = 9999999960", 1),
         ("state WHERE uses_since = 60", 1),
     ] {
-        assert_eq!(session.count(&format!("api_key_{unchanged}")).await, count, "{unchanged}");
+        assert_eq!(
+            session.count(&format!("api_key_{unchanged}")).await,
+            count,
+            "{unchanged}"
+        );
     }
 }
 
@@ -224,10 +337,21 @@ async fn the_uses_of_many_keys_are_all_written_and_no_time_moves_backwards() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_the_version_no_key_is_changed() {
     let (keys, database) = new_keys().await;
-    keys.change(add("key", "token", None), "test").await.expect("added");
-    SqlSession::of(&database).await.run("DELETE FROM api_key_state").await;
+    keys.change(add("key", "token", None), "test")
+        .await
+        .expect("added");
+    SqlSession::of(&database)
+        .await
+        .run("DELETE FROM api_key_state")
+        .await;
     let changed = keys.change(revoke("key"), "test").await;
-    assert!(matches!(changed, Err(ApiKeyChangeError::Store(StoreFailure::Corrupt(_)))), "{changed:?}");
+    assert!(
+        matches!(
+            changed,
+            Err(ApiKeyChangeError::Store(StoreFailure::Corrupt(_)))
+        ),
+        "{changed:?}"
+    );
     assert_eq!(keys.list().await.expect("listed").len(), 1);
 }
 
@@ -236,12 +360,23 @@ async fn without_the_version_no_key_is_changed() {
 async fn a_user_who_may_only_read_is_told_what_is_missing() {
     let (keys, database) = new_keys().await;
     let user = database.user();
-    database.sql(&format!("GRANT SELECT ON ALL TABLES IN SCHEMA public TO {}", user.name));
+    database.sql(&format!(
+        "GRANT SELECT ON ALL TABLES IN SCHEMA public TO {}",
+        user.name
+    ));
     let reader = PgApiKeyStore::new(endpoint(&user.url), settings());
-    let Err(StoreFailure::Unavailable(cause)) = reader.check_writable().await else { panic!("it may not write") };
+    let Err(StoreFailure::Unavailable(cause)) = reader.check_writable().await else {
+        panic!("it may not write")
+    };
     let advice = format!("GRANT DELETE, INSERT ON api_key_tokens TO {}", user.name);
     assert!(cause.to_string().contains(&advice), "{cause}");
     let changed = reader.change(add("key", "token", None), "test").await;
-    assert!(matches!(changed, Err(ApiKeyChangeError::Store(StoreFailure::Unavailable(_)))), "{changed:?}");
+    assert!(
+        matches!(
+            changed,
+            Err(ApiKeyChangeError::Store(StoreFailure::Unavailable(_)))
+        ),
+        "{changed:?}"
+    );
     keys.check_writable().await.expect("the owner may write");
 }

@@ -11,7 +11,9 @@ use prometheus_client::{encoding::text::encode, registry::Registry};
 use crate::{
     fixture::Fixture,
     keyed::add_keyed,
-    outcomes::{Success, Timeout, Unavailable, Unknown, add, add_outcome, find, read_outcome, wait_until},
+    outcomes::{
+        Success, Timeout, Unavailable, Unknown, add, add_outcome, find, read_outcome, wait_until,
+    },
     store::{ProxiedStore, ServedStore, Store, in_both_modes, settings, short_timeout},
 };
 
@@ -20,10 +22,16 @@ use crate::{
 fn value<T: FromStr<Err: Debug>>(registry: &Registry, series: &str) -> T {
     let mut text = String::new();
     encode(&mut text, registry).expect("the metrics are encoded");
-    let value = text.lines().find_map(|line| line.strip_prefix(&format!("{series} ")));
+    let value = text
+        .lines()
+        .find_map(|line| line.strip_prefix(&format!("{series} ")));
     // A histogram writes a sum of whole numbers with a fraction.
     let value = value.unwrap_or_else(|| panic!("no {series} in {text}"));
-    value.strip_suffix(".0").unwrap_or(value).parse().expect("a number")
+    value
+        .strip_suffix(".0")
+        .unwrap_or(value)
+        .parse()
+        .expect("a number")
 }
 
 #[track_caller]
@@ -33,28 +41,42 @@ fn metric(registry: &Registry, series: &str) -> u64 {
 
 /// The values of metrics of one kind of request.
 #[track_caller]
-pub(crate) fn metrics<const N: usize>(registry: &Registry, kind: &str, names: [&str; N]) -> [u64; N] {
+pub(crate) fn metrics<const N: usize>(
+    registry: &Registry,
+    kind: &str,
+    names: [&str; N],
+) -> [u64; N] {
     names.map(|name| metric(registry, &format!("storage_{name}{{kind=\"{kind}\"}}")))
 }
 
-const REQUESTS_AND_BATCHES: [&str; 2] = ["queue_wait_seconds_count", "batch_duration_seconds_count"];
+const REQUESTS_AND_BATCHES: [&str; 2] =
+    ["queue_wait_seconds_count", "batch_duration_seconds_count"];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_kind_of_request_is_counted_by_itself() {
     let database = PgDatabase::new();
-    let Store { repository, registry, .. } = &Store::at(database.url(), settings()).await;
+    let Store {
+        repository,
+        registry,
+        ..
+    } = &Store::at(database.url(), settings()).await;
     let kinds = ["get", "list", "list_by_status", "create", "create_with_key"];
     let counts = || {
-        kinds.map(|kind| metrics(registry, kind, REQUESTS_AND_BATCHES)).map(|[requests, batches]| {
-            assert_eq!(requests, batches);
-            requests
-        })
+        kinds
+            .map(|kind| metrics(registry, kind, REQUESTS_AND_BATCHES))
+            .map(|[requests, batches]| {
+                assert_eq!(requests, batches);
+                requests
+            })
     };
     find(repository, 1).await.expect("a response");
     assert_eq!(counts(), [1, 0, 0, 0, 0]);
     repository.list(None, None, 1).await.expect("a list");
     assert_eq!(counts(), [1, 1, 0, 0, 0]);
-    repository.list(Some(PetStatus::Sold), None, 1).await.expect("a list");
+    repository
+        .list(Some(PetStatus::Sold), None, 1)
+        .await
+        .expect("a list");
     assert_eq!(counts(), [1, 1, 1, 0, 0]);
     add(repository, "Rex").await.expect("added");
     assert_eq!(counts(), [1, 1, 1, 1, 0]);
@@ -80,14 +102,23 @@ async fn a_batch_is_counted_with_its_duration_and_the_wait_of_each_request() {
         let held = held.elapsed().as_secs_f64();
         fixture.observer.unlock().await;
         first.await.expect("added");
-        join_all(batch).await.iter().for_each(|added| assert_eq!(add_outcome(added), Success));
+        join_all(batch)
+            .await
+            .iter()
+            .for_each(|added| assert_eq!(add_outcome(added), Success));
 
         let total = start.elapsed().as_secs_f64();
         assert_eq!(counts(), [counts_before[0] + 4, counts_before[1] + 2]);
         let [wait, duration] = [0, 1].map(|index| seconds()[index] - seconds_before[index]);
         // Three requests waited for the first batch.
-        assert!((3.0 * held..4.0 * total).contains(&wait), "{wait} of {held} and {total}");
-        assert!((held..2.0 * total).contains(&duration), "{duration} of {held} and {total}");
+        assert!(
+            (3.0 * held..4.0 * total).contains(&wait),
+            "{wait} of {held} and {total}"
+        );
+        assert!(
+            (held..2.0 * total).contains(&duration),
+            "{duration} of {held} and {total}"
+        );
     })
     .await;
 }
@@ -96,7 +127,10 @@ async fn a_batch_is_counted_with_its_duration_and_the_wait_of_each_request() {
 async fn each_part_of_a_batch_that_is_split_is_counted_and_each_request_once() {
     let fixture = Fixture::new().await;
     let registry = &fixture.store.registry;
-    fixture.observer.run("ALTER TABLE pets ADD CHECK (name <> 'bad')").await;
+    fixture
+        .observer
+        .run("ALTER TABLE pets ADD CHECK (name <> 'bad')")
+        .await;
     let before = metrics(registry, "create", REQUESTS_AND_BATCHES);
     fixture.add_together(&["a", "b", "bad", "c"]).await;
     let after = metrics(registry, "create", REQUESTS_AND_BATCHES);
@@ -107,15 +141,29 @@ async fn each_part_of_a_batch_that_is_split_is_counted_and_each_request_once() {
 /// The number of requests that failed for this reason.
 #[track_caller]
 fn failures(registry: &Registry, reason: &str) -> u64 {
-    metric(registry, &format!("storage_failures_total{{reason=\"{reason}\"}}"))
+    metric(
+        registry,
+        &format!("storage_failures_total{{reason=\"{reason}\"}}"),
+    )
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_failure_is_counted_once_by_its_reason() {
     let proxied = ProxiedStore::new(short_timeout()).await;
-    let ProxiedStore { store: Store { repository, storage, registry, .. }, proxy, .. } = &proxied;
+    let ProxiedStore {
+        store:
+            Store {
+                repository,
+                storage,
+                registry,
+                ..
+            },
+        proxy,
+        ..
+    } = &proxied;
     // On a busy machine, requests of the start can be among them.
-    let counts = || ["timeout", "outcome_unknown", "unavailable"].map(|reason| failures(registry, reason));
+    let counts =
+        || ["timeout", "outcome_unknown", "unavailable"].map(|reason| failures(registry, reason));
     let [timeouts, unknown, unavailable] = counts();
     proxy.freeze();
     assert_eq!(read_outcome(&find(repository, 1).await), Timeout);
@@ -129,8 +177,12 @@ async fn each_failure_is_counted_once_by_its_reason() {
 
 /// Numbers of connections that are connecting, connected and unavailable.
 pub(crate) fn connections(registry: &Registry, purpose: &str) -> [u64; 3] {
-    ["connecting", "connected", "unavailable"]
-        .map(|state| metric(registry, &format!("postgres_connections{{purpose=\"{purpose}\",state=\"{state}\"}}")))
+    ["connecting", "connected", "unavailable"].map(|state| {
+        metric(
+            registry,
+            &format!("postgres_connections{{purpose=\"{purpose}\",state=\"{state}\"}}"),
+        )
+    })
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -138,7 +190,9 @@ async fn connections_are_counted_in_their_state() {
     let ServedStore { store, mut server } = ServedStore::new(settings()).await;
     let all_are = async |expected: [u64; 3]| {
         wait_until(&format!("{expected:?}"), async || {
-            ["reads", "creates"].iter().all(|purpose| connections(&store.registry, purpose) == expected)
+            ["reads", "creates"]
+                .iter()
+                .all(|purpose| connections(&store.registry, purpose) == expected)
         })
         .await;
     };

@@ -6,11 +6,13 @@ use tokio::time::timeout;
 
 use crate::{
     keyed::{Failed, New, Replayed, add_keyed, add_keyed_until_stored},
-    outcomes::{PROMPT, Success, Unavailable, Unknown, add, add_outcome, wait_for_outcome, wait_until},
+    outcomes::{
+        PROMPT, Success, Unavailable, Unknown, add, add_outcome, wait_for_outcome, wait_until,
+    },
     sql_session::SqlSession,
     store::{
-        ProxiedStore, ServedStore, Store, both_modes, cut_when_held, few_seconds, in_both_modes, settings,
-        short_timeout,
+        ProxiedStore, ServedStore, Store, both_modes, cut_when_held, few_seconds, in_both_modes,
+        settings, short_timeout,
     },
     unreplicated::require_missing_standby,
 };
@@ -40,13 +42,20 @@ async fn an_add_whose_connection_is_cut_is_unknown_unless_its_commit_was_not_req
         proxied.proxy.hold(held);
         let added = cut_when_held(&proxied.proxy, add(&proxied.store.repository, "lost")).await;
         assert_eq!(add_outcome(&added), expected, "{held:?}");
-        assert_eq!(stored_in_the_end(&mut proxied, "lost", &backends).await, stored, "{held:?}");
+        assert_eq!(
+            stored_in_the_end(&mut proxied, "lost", &backends).await,
+            stored,
+            "{held:?}"
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_add_whose_connection_the_server_terminates_before_a_commit_fails_at_once() {
-    for (settings, expected) in both_modes(&settings()).into_iter().zip([Unknown, Unavailable]) {
+    for (settings, expected) in both_modes(&settings())
+        .into_iter()
+        .zip([Unknown, Unavailable])
+    {
         let mut proxied = ProxiedStore::new(settings).await;
         let backends = proxied.observer.backends().await;
         let locking = SqlSession::of(&proxied.database).await;
@@ -73,15 +82,25 @@ async fn keyed_store(settings: PostgresSettings) -> ProxiedStore {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_retry_of_a_request_whose_response_was_lost_is_a_replay() {
-    for (settings, done) in both_modes(&settings()).into_iter().zip(["SELECT 1\0", "COMMIT\0Z"]) {
+    for (settings, done) in both_modes(&settings())
+        .into_iter()
+        .zip(["SELECT 1\0", "COMMIT\0Z"])
+    {
         let mut proxied = keyed_store(settings).await;
         proxied.proxy.hold(done);
-        let lost = cut_when_held(&proxied.proxy, add_keyed(&proxied.store.repository, "lost")).await;
+        let lost =
+            cut_when_held(&proxied.proxy, add_keyed(&proxied.store.repository, "lost")).await;
         assert_eq!(lost, Failed(Unknown));
         proxied.proxy.heal();
         let again = add_keyed_until_stored(&proxied.store.repository, "lost").await;
-        let stored = proxied.observer.column("SELECT id FROM pets WHERE name = 'lost'").await;
-        assert_eq!((again, stored), (Replayed(again.id()), vec![again.id().to_string()]));
+        let stored = proxied
+            .observer
+            .column("SELECT id FROM pets WHERE name = 'lost'")
+            .await;
+        assert_eq!(
+            (again, stored),
+            (Replayed(again.id()), vec![again.id().to_string()])
+        );
     }
 }
 
@@ -93,10 +112,19 @@ async fn a_transaction_whose_commit_never_arrives_does_not_block_its_key() {
     let other_store = Store::at(proxied.database.url(), settings).await;
     add_keyed_until_stored(&other_store.repository, "another").await;
     proxied.proxy.hold("COMMIT\0");
-    assert_eq!(add_keyed(&proxied.store.repository, "lost").await, Failed(Unknown));
+    assert_eq!(
+        add_keyed(&proxied.store.repository, "lost").await,
+        Failed(Unknown)
+    );
     let first = add_keyed_until_stored(&other_store.repository, "lost").await;
-    let stored = proxied.observer.column("SELECT id FROM pets WHERE name = 'lost'").await;
-    assert_eq!((first, stored), (New(first.id()), vec![first.id().to_string()]));
+    let stored = proxied
+        .observer
+        .column("SELECT id FROM pets WHERE name = 'lost'")
+        .await;
+    assert_eq!(
+        (first, stored),
+        (New(first.id()), vec![first.id().to_string()])
+    );
 }
 
 /// Commits that are not cancelled would use up all connections of the server.
@@ -115,7 +143,10 @@ async fn a_commit_that_waits_for_a_standby_is_unknown_and_cancelled_and_a_retry_
         sql("SELECT pg_reload_conf()");
         let again = add_keyed_until_stored(&store.repository, "lost").await;
         let stored = sql("SELECT id FROM pets WHERE name = 'lost'");
-        assert_eq!((again, stored), (Replayed(again.id()), again.id().to_string()));
+        assert_eq!(
+            (again, stored),
+            (Replayed(again.id()), again.id().to_string())
+        );
     })
     .await;
 }

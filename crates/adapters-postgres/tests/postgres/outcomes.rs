@@ -29,17 +29,26 @@ pub(crate) use Outcome::{Success, Timeout, Unavailable, Unknown};
 pub(crate) use animal_store_app::test_support::wait_until;
 
 pub(crate) async fn add(repository: &PgPetRepository, name: &str) -> Result<Pet, AddPetError> {
-    repository.add(AddPet::new(pet_named(name))).await.map(|added| added.pet)
+    repository
+        .add(AddPet::new(pet_named(name)))
+        .await
+        .map(|added| added.pet)
 }
 
-pub(crate) async fn find(repository: &PgPetRepository, id: i64) -> Result<Option<Pet>, StoreFailure> {
+pub(crate) async fn find(
+    repository: &PgPetRepository,
+    id: i64,
+) -> Result<Option<Pet>, StoreFailure> {
     repository.find(PetId::parse(id).expect("an id")).await
 }
 
 /// Adds a pet and finds it.
 pub(crate) async fn adds_and_finds(repository: &PgPetRepository) -> Pet {
     let pet = add(repository, "Rex").await.expect("added");
-    assert_eq!(repository.find(pet.id()).await.expect("found").as_ref(), Some(&pet));
+    assert_eq!(
+        repository.find(pet.id()).await.expect("found").as_ref(),
+        Some(&pet)
+    );
     pet
 }
 
@@ -70,22 +79,41 @@ pub(crate) fn reason(error: &dyn Error) -> String {
 
 /// The reason if the storage is not ready.
 pub(crate) async fn not_ready(storage: &PgStorage) -> Option<String> {
-    storage.readiness().check().await.err().map(|not_ready| not_ready.to_string())
+    storage
+        .readiness()
+        .check()
+        .await
+        .err()
+        .map(|not_ready| not_ready.to_string())
 }
 
 /// Lists, finds and adds at the same time.
 pub(crate) async fn list_find_add(repository: &PgPetRepository) -> [Outcome; 3] {
-    let calls = async { join!(repository.list(None, None, 10), find(repository, 1), add(repository, "Rex")) };
-    let (list, find, add) = timeout(PROMPT, calls).await.expect("no call waits for another timeout");
+    let calls = async {
+        join!(
+            repository.list(None, None, 10),
+            find(repository, 1),
+            add(repository, "Rex")
+        )
+    };
+    let (list, find, add) = timeout(PROMPT, calls)
+        .await
+        .expect("no call waits for another timeout");
     [read_outcome(&list), read_outcome(&find), add_outcome(&add)]
 }
 
 /// Waits until list, find and add have this outcome.
 pub(crate) async fn wait_for_outcome(repository: &PgPetRepository, expected: Outcome) {
     let what = format!("list, find and add: {expected:?}");
-    wait_until(&what, async || list_find_add(repository).await == [expected; 3]).await;
+    wait_until(&what, async || {
+        list_find_add(repository).await == [expected; 3]
+    })
+    .await;
 }
 
 pub(crate) async fn wait_until_ready(storage: &PgStorage) {
-    wait_until("the storage is ready", async || not_ready(storage).await.is_none()).await;
+    wait_until("the storage is ready", async || {
+        not_ready(storage).await.is_none()
+    })
+    .await;
 }

@@ -42,9 +42,19 @@ impl Pooled {
     pub(crate) async fn with(pool_size: u32, settings: PostgresSettings) -> Self {
         let server = PostgresServer::start();
         let bouncer = PgBouncer::start(server.port(), "transaction", pool_size);
-        let (through, direct) = (endpoint(&bouncer.url("postgres")), endpoint(&server.url("postgres")));
-        let (storage, _) = start_storage(through, direct, settings).await.expect("a storage");
-        Self { server, bouncer, storage, pool_size: pool_size as usize }
+        let (through, direct) = (
+            endpoint(&bouncer.url("postgres")),
+            endpoint(&server.url("postgres")),
+        );
+        let (storage, _) = start_storage(through, direct, settings)
+            .await
+            .expect("a storage");
+        Self {
+            server,
+            bouncer,
+            storage,
+            pool_size: pool_size as usize,
+        }
     }
 
     /// The URL of the database through the pooler.
@@ -76,7 +86,10 @@ impl Pooled {
 
     /// Waits until no transaction is open, and checks that no state is left on any connection.
     pub(crate) async fn leaves_nothing_behind(&self) {
-        wait_until("no open transaction", async || self.server.sql("postgres", UNFINISHED).is_empty()).await;
+        wait_until("no open transaction", async || {
+            self.server.sql("postgres", UNFINISHED).is_empty()
+        })
+        .await;
         for left in self.on_each_connection(LEFT_BEHIND).await {
             assert_eq!(left, [""; 0]);
         }
@@ -84,16 +97,26 @@ impl Pooled {
 }
 
 pub(crate) fn pooling() -> PostgresSettings {
-    PostgresSettings { transaction_pooling: true, ..settings() }
+    PostgresSettings {
+        transaction_pooling: true,
+        ..settings()
+    }
 }
 
 /// A repository that shares one server connection with everything else of the storage.
-async fn repository(idempotency_retention: Duration) -> (Arc<dyn PetRepository>, (PgStorage, PgBouncer, PgDatabase)) {
+async fn repository(
+    idempotency_retention: Duration,
+) -> (Arc<dyn PetRepository>, (PgStorage, PgBouncer, PgDatabase)) {
     let database = PgDatabase::new();
     let bouncer = PgBouncer::start(parts(database.url()).1, "transaction", 1);
     let through = endpoint(&bouncer.url(database.name()));
-    let settings = PostgresSettings { idempotency_retention, ..pooling() };
-    let (storage, _) = start_storage(through, endpoint(database.url()), settings).await.expect("a storage");
+    let settings = PostgresSettings {
+        idempotency_retention,
+        ..pooling()
+    };
+    let (storage, _) = start_storage(through, endpoint(database.url()), settings)
+        .await
+        .expect("a storage");
     (Arc::new(storage.repository()), (storage, bouncer, database))
 }
 
@@ -101,21 +124,47 @@ pet_repository_contract!(repository);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_workers_share_few_connections_and_leave_nothing_behind() {
-    let pooled = Pooled::with(2, PostgresSettings { connections_per_worker: 8, ..pooling() }).await;
+    let pooled = Pooled::with(
+        2,
+        PostgresSettings {
+            connections_per_worker: 8,
+            ..pooling()
+        },
+    )
+    .await;
     let workers: Vec<_> = (0..4).map(|_| pooled.repository()).collect();
     let mut requests = JoinSet::new();
     for number in 0..80 {
         let worker = Arc::clone(&workers[number % workers.len()]);
         requests.spawn(async move {
             let added = worker.add(AddPet::new(new_pet())).await.expect("added").pet;
-            assert_eq!(worker.find(added.id()).await.expect("found").as_ref(), Some(&added));
-            let list = worker.list(Some(PetStatus::Available), None, 1000).await.expect("a list");
+            assert_eq!(
+                worker.find(added.id()).await.expect("found").as_ref(),
+                Some(&added)
+            );
+            let list = worker
+                .list(Some(PetStatus::Available), None, 1000)
+                .await
+                .expect("a list");
             assert!(list.is_sorted_by_key(Pet::id) && list.contains(&added));
-            assert_eq!(worker.list(Some(PetStatus::Sold), None, 1000).await.expect("a list"), []);
+            assert_eq!(
+                worker
+                    .list(Some(PetStatus::Sold), None, 1000)
+                    .await
+                    .expect("a list"),
+                []
+            );
         });
     }
     requests.join_all().await;
-    assert_eq!(workers[0].list(None, None, 1000).await.expect("a list").len(), 80);
+    assert_eq!(
+        workers[0]
+            .list(None, None, 1000)
+            .await
+            .expect("a list")
+            .len(),
+        80
+    );
     pooled.storage.readiness().check().await.expect("ready");
 
     pooled.leaves_nothing_behind().await;
@@ -142,7 +191,14 @@ async fn a_pooler_in_session_mode_needs_no_setting() {
     let bouncer = PgBouncer::start(server.port(), "session", 10);
     let store = Store::at(&bouncer.url("postgres"), settings()).await;
     let added = adds_and_finds(&store.repository).await;
-    assert_eq!(store.repository.list(added.new_pet().status(), None, 10).await.expect("a list"), [added]);
+    assert_eq!(
+        store
+            .repository
+            .list(added.new_pet().status(), None, 10)
+            .await
+            .expect("a list"),
+        [added]
+    );
     store.storage.readiness().check().await.expect("ready");
 }
 
@@ -160,7 +216,10 @@ async fn a_dropped_read_leaves_no_transaction_open() {
     read.abort();
     assert!(read.await.expect_err("it was dropped").is_cancelled());
     observer.unlock().await;
-    assert_eq!(repository.find(added.id()).await.expect("found"), Some(added));
+    assert_eq!(
+        repository.find(added.id()).await.expect("found"),
+        Some(added)
+    );
     pooled.leaves_nothing_behind().await;
 }
 
@@ -170,11 +229,23 @@ async fn bulk_access_through_a_pooler_leaves_nothing_behind() {
     let bulk = bulk_with(&pooled.url(), pooling());
     bulk.check_writable().await.expect("writable");
     bulk.add_pets(stored_pets([7, 8])).await.expect("added");
-    bulk.add_idempotency_records(vec![record("1", 7, Duration::from_hours(1))]).await.expect("added");
+    bulk.add_idempotency_records(vec![record("1", 7, Duration::from_hours(1))])
+        .await
+        .expect("added");
     let snapshot = bulk.snapshot().await.expect("a snapshot");
     bulk.add_pets(stored_pets([9])).await.expect("added");
-    assert_eq!(snapshot.pets(None, 10).await.expect("pets"), stored_pets([7, 8]));
-    assert_eq!(snapshot.idempotency_records(None, 10).await.expect("records").len(), 1);
+    assert_eq!(
+        snapshot.pets(None, 10).await.expect("pets"),
+        stored_pets([7, 8])
+    );
+    assert_eq!(
+        snapshot
+            .idempotency_records(None, 10)
+            .await
+            .expect("records")
+            .len(),
+        1
+    );
     drop(snapshot);
     pooled.leaves_nothing_behind().await;
 }

@@ -18,7 +18,12 @@ const BAD: i64 = 21;
 async fn with_a_pet(settings: PostgresSettings, name: &str) -> ReadFixture {
     ReadFixture::with(
         settings,
-        [pets(20), vec![pet(BAD, name, Some(PetStatus::Pending))], pets(40)[21..].to_vec()].concat(),
+        [
+            pets(20),
+            vec![pet(BAD, name, Some(PetStatus::Pending))],
+            pets(40)[21..].to_vec(),
+        ]
+        .concat(),
     )
     .await
 }
@@ -39,7 +44,10 @@ fn reads(kind: Read) -> [Read; 6] {
 }
 
 /// Only the reads of the bad pet fail, and no connection is lost.
-async fn only_reads_of_the_bad_pet_fail(fixture: &ReadFixture, is_expected: impl Fn(&StoreFailure) -> bool) {
+async fn only_reads_of_the_bad_pet_fail(
+    fixture: &ReadFixture,
+    is_expected: impl Fn(&StoreFailure) -> bool,
+) {
     let backends = fixture.observer.backends().await;
     for kind in KINDS {
         let responses = fixture.read_together(kind, &reads(kind)).await;
@@ -49,7 +57,10 @@ async fn only_reads_of_the_bad_pet_fail(fixture: &ReadFixture, is_expected: impl
                     assert!(![1, 4].contains(&index), "{read:?}");
                     assert_eq!(pets, fixture.expected(read), "{read:?}");
                 }
-                Err(error) => assert!([1, 4].contains(&index) && is_expected(&error), "{read:?}: {error:?}"),
+                Err(error) => assert!(
+                    [1, 4].contains(&index) && is_expected(&error),
+                    "{read:?}: {error:?}"
+                ),
             }
         }
     }
@@ -68,14 +79,25 @@ async fn a_statement_that_postgresql_refuses_fails_its_batch_and_is_sent_once() 
         let fixture = with_a_pet(settings, "bad").await;
         let backends = fixture.observer.backends().await;
         let batches = || {
-            let counts = |kind| metrics(&fixture.store.registry, kind, ["batch_duration_seconds_count"])[0];
+            let counts = |kind| {
+                metrics(
+                    &fixture.store.registry,
+                    kind,
+                    ["batch_duration_seconds_count"],
+                )[0]
+            };
             ["get", "list", "list_by_status"].map(counts)
         };
         let before = batches();
         for kind in KINDS {
             for response in fixture.read_together(kind, &reads(kind)).await {
-                let Err(StoreFailure::Unavailable(cause)) = response else { panic!("{kind:?}: {response:?}") };
-                assert!(reason(&*cause).contains("this pet is bad, the timeout is 22500ms"), "{cause}");
+                let Err(StoreFailure::Unavailable(cause)) = response else {
+                    panic!("{kind:?}: {response:?}")
+                };
+                assert!(
+                    reason(&*cause).contains("this pet is bad, the timeout is 22500ms"),
+                    "{cause}"
+                );
             }
         }
         // Of each kind a lone read, and all others in one batch.
@@ -89,14 +111,23 @@ async fn a_statement_that_postgresql_refuses_fails_its_batch_and_is_sent_once() 
 async fn an_invalid_row_or_one_that_cannot_be_decoded_fails_only_the_reads_that_contain_it() {
     in_both_modes(&one_connection(), async |settings| {
         let mut fixture = with_a_pet(settings, "valid").await;
-        fixture.observer.run(&format!("UPDATE pets SET name = ' ' WHERE id = {BAD}")).await;
+        fixture
+            .observer
+            .run(&format!("UPDATE pets SET name = ' ' WHERE id = {BAD}"))
+            .await;
         let place = format!("table pets, column name, id {BAD}");
         only_reads_of_the_bad_pet_fail(&fixture, |error| is_corrupt(error, &place)).await;
         // Of each kind a lone read, and all others in one statement.
         assert_eq!(fixture.statements().await.len(), 2 * KINDS.len());
 
-        fixture.observer.run("ALTER TABLE pets ALTER COLUMN name DROP NOT NULL").await;
-        fixture.observer.run(&format!("UPDATE pets SET name = NULL WHERE id = {BAD}")).await;
+        fixture
+            .observer
+            .run("ALTER TABLE pets ALTER COLUMN name DROP NOT NULL")
+            .await;
+        fixture
+            .observer
+            .run(&format!("UPDATE pets SET name = NULL WHERE id = {BAD}"))
+            .await;
         only_reads_of_the_bad_pet_fail(&fixture, |error| is_corrupt(error, "")).await;
     })
     .await;

@@ -49,7 +49,11 @@ pub(crate) use Read::{Get, List};
 pub(crate) type Response = Result<Vec<Pet>, StoreFailure>;
 
 /// A read of each kind. All of them read pet 1 of [`pets`] and no other.
-pub(crate) const KINDS: [Read; 3] = [Get(1), List(None, 0, 1), List(Some(PetStatus::Pending), 0, 1)];
+pub(crate) const KINDS: [Read; 3] = [
+    Get(1),
+    List(None, 0, 1),
+    List(Some(PetStatus::Pending), 0, 1),
+];
 
 /// A statement that was executed.
 #[derive(Debug)]
@@ -71,13 +75,21 @@ pub(crate) struct ReadFixture {
 
 /// Pets with the ids from 1 to this number. Each fourth one has no status.
 pub(crate) fn pets(count: i64) -> Vec<Pet> {
-    let statuses = [Some(PetStatus::Pending), Some(PetStatus::Sold), Some(PetStatus::Available), None];
+    let statuses = [
+        Some(PetStatus::Pending),
+        Some(PetStatus::Sold),
+        Some(PetStatus::Available),
+        None,
+    ];
     let numbered = (1..=count).zip(statuses.into_iter().cycle());
-    numbered.map(|(id, status)| pet(id, &format!("pet {id}"), status)).collect()
+    numbered
+        .map(|(id, status)| pet(id, &format!("pet {id}"), status))
+        .collect()
 }
 
 pub(crate) fn pet(id: i64, name: &str, status: Option<PetStatus>) -> Pet {
-    let new_pet = NewPet::new(PetName::parse(name).expect("a name"), CategoryId::new(-id)).with_status(status);
+    let new_pet = NewPet::new(PetName::parse(name).expect("a name"), CategoryId::new(-id))
+        .with_status(status);
     Pet::new(PetId::parse(id).expect("an id"), new_pet)
 }
 
@@ -91,7 +103,13 @@ impl ReadFixture {
         database.sql(VIEW);
         let store = with_schema(&database, "reporting", settings).await;
         let (observer, reports) = SqlSession::listening(&database, "rows").await;
-        let mut fixture = Self { store, observer, pets: Vec::new(), reports, _database: database };
+        let mut fixture = Self {
+            store,
+            observer,
+            pets: Vec::new(),
+            reports,
+            _database: database,
+        };
         fixture.replace_pets(vec![pet(1, "Rex", None)]).await;
         // The connection for reads begins with one.
         for response in join_all(fixture.begin_all(&KINDS[..2])).await {
@@ -107,15 +125,23 @@ impl ReadFixture {
     async fn replace_pets(&mut self, pets: Vec<Pet>) {
         let row = |pet: &Pet| {
             let (id, name) = (pet.id().get(), pet.new_pet().name().as_str());
-            let status =
-                pet.new_pet().status().map(PetStatus::number).map_or("NULL".to_owned(), |code| code.to_string());
-            format!("({id}, '{name}', {}, {status})", pet.new_pet().category_id().get())
+            let status = pet
+                .new_pet()
+                .status()
+                .map(PetStatus::number)
+                .map_or("NULL".to_owned(), |code| code.to_string());
+            format!(
+                "({id}, '{name}', {}, {status})",
+                pet.new_pet().category_id().get()
+            )
         };
         let rows: Vec<_> = pets.iter().map(row).collect();
         self.observer.run("TRUNCATE pets").await;
         if !rows.is_empty() {
             let insert = "INSERT INTO pets (id, name, category_id, status) VALUES";
-            self.observer.run(&format!("{insert} {}", rows.join(", "))).await;
+            self.observer
+                .run(&format!("{insert} {}", rows.join(", ")))
+                .await;
         }
         self.pets = pets;
         self.statements().await;
@@ -126,11 +152,17 @@ impl ReadFixture {
         let matches = |pet: &&Pet| match read {
             Get(id) => pet.id().get() == id,
             List(status, after, _) => {
-                pet.id().get() > after && status.is_none_or(|status| pet.new_pet().status() == Some(status))
+                pet.id().get() > after
+                    && status.is_none_or(|status| pet.new_pet().status() == Some(status))
             }
         };
         let limit = if let List(.., limit) = read { limit } else { 1 };
-        self.pets.iter().filter(matches).take(limit).cloned().collect()
+        self.pets
+            .iter()
+            .filter(matches)
+            .take(limit)
+            .cloned()
+            .collect()
     }
 
     /// Starts a read. It is in the queue, or has its response, when this returns.
@@ -138,8 +170,14 @@ impl ReadFixture {
         let repository = Arc::clone(&self.store.repository);
         let load = async move {
             match read {
-                Get(id) => find(&repository, id).await.map(|pet| pet.into_iter().collect()),
-                List(status, after, limit) => repository.list(status, PetId::parse(after).ok(), limit).await,
+                Get(id) => find(&repository, id)
+                    .await
+                    .map(|pet| pet.into_iter().collect()),
+                List(status, after, limit) => {
+                    repository
+                        .list(status, PetId::parse(after).ok(), limit)
+                        .await
+                }
             }
         };
         poll_once(load.boxed())
@@ -178,9 +216,17 @@ impl ReadFixture {
             let mut parts = report.split('|').map(str::to_owned);
             let [pid, time, id, text] = [(); 4].map(|()| parts.next().expect("a part of a report"));
             let (execution, id) = ([pid, time], id.parse().expect("an id"));
-            match statements.iter_mut().rev().find(|statement| statement.execution == execution) {
+            match statements
+                .iter_mut()
+                .rev()
+                .find(|statement| statement.execution == execution)
+            {
                 Some(statement) => statement.ids.push(id),
-                None => statements.push(Statement { execution, text, ids: vec![id] }),
+                None => statements.push(Statement {
+                    execution,
+                    text,
+                    ids: vec![id],
+                }),
             }
         }
         for statement in &mut statements {

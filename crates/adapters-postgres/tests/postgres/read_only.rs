@@ -10,8 +10,8 @@ use crate::{
     bulk::bulk,
     fixture::Fixture,
     outcomes::{
-        Success, Unavailable, find, list_find_add, not_ready, read_outcome, wait_for_outcome, wait_until,
-        wait_until_ready,
+        Success, Unavailable, find, list_find_add, not_ready, read_outcome, wait_for_outcome,
+        wait_until, wait_until_ready,
     },
     store::{ServedStore, Store, endpoint, in_both_modes, settings},
 };
@@ -32,14 +32,27 @@ async fn works(store: &Store) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn new_connections_that_cannot_write_are_refused() {
-    let Fixture { store, observer, database } = Fixture::new().await;
+    let Fixture {
+        store,
+        observer,
+        database,
+    } = Fixture::new().await;
     works(&store).await;
-    let set = format!("ALTER DATABASE {} SET default_transaction_read_only", database.name());
+    let set = format!(
+        "ALTER DATABASE {} SET default_transaction_read_only",
+        database.name()
+    );
     observer.run(&format!("{set} = on")).await;
     assert_eq!(list_find_add(&store.repository).await, [Success; 3]);
-    assert_eq!(not_ready(&store.storage).await, None, "they can still write");
+    assert_eq!(
+        not_ready(&store.storage).await,
+        None,
+        "they can still write"
+    );
 
-    observer.wait_until_ended(&observer.terminate_backends().await).await;
+    observer
+        .wait_until_ended(&observer.terminate_backends().await)
+        .await;
     fails(&store).await;
     observer.run(&format!("{set} = off")).await;
     works(&store).await;
@@ -48,11 +61,17 @@ async fn new_connections_that_cannot_write_are_refused() {
 /// Reads alone find out. Behind a pooler, the probe does.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connections_that_become_read_only_are_replaced() {
-    let settings = PostgresSettings { probe_interval: Duration::from_millis(100), ..settings() };
+    let settings = PostgresSettings {
+        probe_interval: Duration::from_millis(100),
+        ..settings()
+    };
     in_both_modes(&settings, async |settings| {
         let ServedStore { store, server } = ServedStore::new(settings).await;
         let set = |value: &str| {
-            server.sql("postgres", &format!("ALTER SYSTEM SET default_transaction_read_only = {value}"));
+            server.sql(
+                "postgres",
+                &format!("ALTER SYSTEM SET default_transaction_read_only = {value}"),
+            );
             server.sql("postgres", "SELECT pg_reload_conf()");
         };
         set("on");
@@ -84,11 +103,19 @@ async fn of_several_hosts_the_primary_is_used() {
     standby.stop();
     standby.start_as_standby();
     let primary = PostgresServer::start();
-    let hosts = [&standby, &primary].map(|server| format!("127.0.0.1:{}", server.port())).join(",");
+    let hosts = [&standby, &primary]
+        .map(|server| format!("127.0.0.1:{}", server.port()))
+        .join(",");
     let url = format!("postgres://postgres@{hosts}/postgres");
     works(&Store::at(&url, settings()).await).await;
-    bulk(&url).check_writable().await.expect("a copy follows the primary");
+    bulk(&url)
+        .check_writable()
+        .await
+        .expect("a copy follows the primary");
     let findings = diagnose(&endpoint(&url), &endpoint(&url), &settings(), true).await;
-    let role = findings.iter().find(|finding| finding.subject == "postgres.role").expect("a finding");
+    let role = findings
+        .iter()
+        .find(|finding| finding.subject == "postgres.role")
+        .expect("a finding");
     assert_eq!(role.verdict, Verdict::Ok, "{findings:#?}");
 }

@@ -7,8 +7,8 @@ use tokio_postgres::Client;
 
 use crate::{
     explain::{
-        PLAN_SETTINGS, below, buffers, empty_tables, explain, number, one_connection, rows_read, scans, session,
-        settings_and_statement, trapped,
+        PLAN_SETTINGS, below, buffers, empty_tables, explain, number, one_connection, rows_read,
+        scans, session, settings_and_statement, trapped,
     },
     outcomes::{find, reason},
     read_fixture::{KINDS, ReadFixture, pets},
@@ -38,10 +38,20 @@ const NAIVE_GETS: &str = "
 /// A statement of the adapter: name, types of its parameters, index that it has to use, and values for the first use.
 const STATEMENTS: [[&str; 4]; 5] = [
     ["list", "bigint, bigint", "pets_pkey", "0, 101"],
-    ["list_by_status", "smallint, smallint, bigint, bigint", "pets_status_id", "3, 3, 0, 101"],
+    [
+        "list_by_status",
+        "smallint, smallint, bigint, bigint",
+        "pets_status_id",
+        "3, 3, 0, 101",
+    ],
     ["gets", "bigint[]", "pets_pkey", "'{1}'"],
     ["lists", "bigint[], bigint[]", "pets_pkey", "'{0}', '{101}'"],
-    ["lists_by_status", "bigint[], bigint[], smallint[]", "pets_status_id", "'{0}', '{101}', '{3}'"],
+    [
+        "lists_by_status",
+        "bigint[], bigint[], smallint[]",
+        "pets_status_id",
+        "'{0}', '{101}', '{3}'",
+    ],
 ];
 
 /// Statuses, positions, and the numbers of pets behind them up to [`LIMIT`].
@@ -64,9 +74,21 @@ async fn captured_statements() -> Vec<String> {
     let mut fixture = ReadFixture::with(one_connection(), pets(10)).await;
     let [get, list, list_by_status] = KINDS;
     let mut texts = Vec::new();
-    for (kind, others) in [(list, 0), (list_by_status, 0), (get, 0), (list, 2), (list_by_status, 2)] {
+    for (kind, others) in [
+        (list, 0),
+        (list_by_status, 0),
+        (get, 0),
+        (list, 2),
+        (list_by_status, 2),
+    ] {
         fixture.read_together(kind, &vec![kind; others]).await;
-        texts.extend(fixture.statements().await.pop().map(|statement| statement.text));
+        texts.extend(
+            fixture
+                .statements()
+                .await
+                .pop()
+                .map(|statement| statement.text),
+        );
     }
     texts
 }
@@ -93,24 +115,55 @@ async fn reads_only_its_own_rows(
 ) {
     let plan = explain(client, &format!("EXECUTE {name} ({values})")).await["Plan"].clone();
     let of_one_list = if name.starts_with("lists") {
-        assert_eq!(plan["Node Type"], "Nested Loop", "{name} {values}: {plan:#}");
-        let [given, list] = below(&plan) else { panic!("{name} {values}: {plan:#}") };
-        assert_eq!(given["Node Type"], "Function Scan", "{name} {values}: {plan:#}");
-        assert_eq!(number(given, "Actual Rows"), lists, "{name} {values}: {plan:#}");
+        assert_eq!(
+            plan["Node Type"], "Nested Loop",
+            "{name} {values}: {plan:#}"
+        );
+        let [given, list] = below(&plan) else {
+            panic!("{name} {values}: {plan:#}")
+        };
+        assert_eq!(
+            given["Node Type"], "Function Scan",
+            "{name} {values}: {plan:#}"
+        );
+        assert_eq!(
+            number(given, "Actual Rows"),
+            lists,
+            "{name} {values}: {plan:#}"
+        );
         list
     } else {
         &plan
     };
-    let [scan] = scans(of_one_list)[..] else { panic!("{name} {values}: {plan:#}") };
+    let [scan] = scans(of_one_list)[..] else {
+        panic!("{name} {values}: {plan:#}")
+    };
     assert_eq!(scan["Node Type"], "Index Scan", "{name} {values}: {plan:#}");
     assert_eq!(scan["Index Name"], index, "{name} {values}: {plan:#}");
-    assert_eq!(number(scan, "Actual Loops"), lists, "{name} {values}: {plan:#}");
+    assert_eq!(
+        number(scan, "Actual Loops"),
+        lists,
+        "{name} {values}: {plan:#}"
+    );
     // The rows are the average of all lists, which older servers round.
-    assert!(rows_read(scan) <= (count + lists - 1) / lists, "{name} {values}: {plan:#}");
-    assert!(lists > 1 || number(scan, "Actual Rows") == count, "{name} {values}: {plan:#}");
+    assert!(
+        rows_read(scan) <= (count + lists - 1) / lists,
+        "{name} {values}: {plan:#}"
+    );
+    assert!(
+        lists > 1 || number(scan, "Actual Rows") == count,
+        "{name} {values}: {plan:#}"
+    );
     // The index is searched once per list or id.
-    let searches = if name == "gets" { length(values.split(',')) } else { lists };
-    assert!(buffers(&plan) <= count + searches * OTHER_BUFFERS, "{name} {values}: {plan:#}");
+    let searches = if name == "gets" {
+        length(values.split(','))
+    } else {
+        lists
+    };
+    assert!(
+        buffers(&plan) <= count + searches * OTHER_BUFFERS,
+        "{name} {values}: {plan:#}"
+    );
 }
 
 fn length(items: impl Iterator) -> i64 {
@@ -118,7 +171,13 @@ fn length(items: impl Iterator) -> i64 {
 }
 
 fn array<T: ToString>(values: impl Iterator<Item = T>) -> String {
-    format!("'{{{}}}'", values.map(|value| value.to_string()).collect::<Vec<_>>().join(","))
+    format!(
+        "'{{{}}}'",
+        values
+            .map(|value| value.to_string())
+            .collect::<Vec<_>>()
+            .join(",")
+    )
 }
 
 async fn every_read_is_an_index_scan(client: &Client) {
@@ -127,22 +186,56 @@ async fn every_read_is_an_index_scan(client: &Client) {
         reads_only_its_own_rows(client, list, &format!("{after}, {LIMIT}"), 1, count).await;
     }
     for (status, after, count) in LISTS_BY_STATUS {
-        reads_only_its_own_rows(client, by_status, &format!("{status}, {status}, {after}, {LIMIT}"), 1, count).await;
+        reads_only_its_own_rows(
+            client,
+            by_status,
+            &format!("{status}, {status}, {after}, {LIMIT}"),
+            1,
+            count,
+        )
+        .await;
     }
     let spread: Vec<_> = (1..=500).map(|number| number * 401).collect();
-    for (ids, count) in [(&[100_000][..], 1), (&[200_001], 0), (&[200_001, 7, 1], 2), (&spread, 498)] {
+    for (ids, count) in [
+        (&[100_000][..], 1),
+        (&[200_001], 0),
+        (&[200_001, 7, 1], 2),
+        (&spread, 498),
+    ] {
         reads_only_its_own_rows(client, gets, &array(ids.iter()), 1, count).await;
     }
     for lists in LISTS.chunks(1).chain([&LISTS.repeat(10)[..]]) {
-        let (after, limits) = (array(lists.iter().map(|list| list.0)), array(lists.iter().map(|_| LIMIT)));
-        let (values, count) = (format!("{after}, {limits}"), lists.iter().map(|list| list.1).sum());
+        let (after, limits) = (
+            array(lists.iter().map(|list| list.0)),
+            array(lists.iter().map(|_| LIMIT)),
+        );
+        let (values, count) = (
+            format!("{after}, {limits}"),
+            lists.iter().map(|list| list.1).sum(),
+        );
         reads_only_its_own_rows(client, several, &values, length(lists.iter()), count).await;
     }
-    for lists in LISTS_BY_STATUS.chunks(1).chain([&LISTS_BY_STATUS.repeat(10)[..]]) {
-        let [statuses, after] = [array(lists.iter().map(|list| list.0)), array(lists.iter().map(|list| list.1))];
+    for lists in LISTS_BY_STATUS
+        .chunks(1)
+        .chain([&LISTS_BY_STATUS.repeat(10)[..]])
+    {
+        let [statuses, after] = [
+            array(lists.iter().map(|list| list.0)),
+            array(lists.iter().map(|list| list.1)),
+        ];
         let limits = array(lists.iter().map(|_| LIMIT));
-        let (values, count) = (format!("{after}, {limits}, {statuses}"), lists.iter().map(|list| list.2).sum());
-        reads_only_its_own_rows(client, several_by_status, &values, length(lists.iter()), count).await;
+        let (values, count) = (
+            format!("{after}, {limits}, {statuses}"),
+            lists.iter().map(|list| list.2).sum(),
+        );
+        reads_only_its_own_rows(
+            client,
+            several_by_status,
+            &values,
+            length(lists.iter()),
+            count,
+        )
+        .await;
     }
 }
 
@@ -170,7 +263,10 @@ async fn every_read_is_an_index_scan_whatever_the_table_contains() {
     database.sql("INSERT INTO pets (id, name, category_id, status) VALUES (1, 'Rex', 1, 1)");
     database.sql("ANALYZE pets");
     let of_single_row = prepared(&database, &statements).await;
-    of_single_row.batch_execute(NAIVE_GETS).await.expect("prepared");
+    of_single_row
+        .batch_execute(NAIVE_GETS)
+        .await
+        .expect("prepared");
     database.sql("DELETE FROM pets");
     database.sql(ROWS);
     every_read_is_an_index_scan(&of_single_row).await;

@@ -7,22 +7,37 @@ use animal_store_test_servers::{PgDatabase, PostgresServer};
 use tokio::time::timeout;
 
 use crate::{
-    outcomes::{PROMPT, Success, Unavailable, list_find_add, not_ready, reason, wait_for_outcome, wait_until_ready},
+    outcomes::{
+        PROMPT, Success, Unavailable, list_find_add, not_ready, reason, wait_for_outcome,
+        wait_until_ready,
+    },
     store::{Store, endpoint, migrations, proxy_to, settings, start_storage},
 };
 
 fn not_required() -> PostgresSettings {
-    PostgresSettings { required_at_start: false, ..settings() }
+    PostgresSettings {
+        required_at_start: false,
+        ..settings()
+    }
 }
 
 async fn start_error(url: &str, settings: PostgresSettings) -> MigrationError {
-    let started = timeout(PROMPT, start_storage(endpoint(url), endpoint(url), settings)).await;
-    started.expect("the start ends").err().expect("the start fails")
+    let started = timeout(
+        PROMPT,
+        start_storage(endpoint(url), endpoint(url), settings),
+    )
+    .await;
+    started
+        .expect("the start ends")
+        .err()
+        .expect("the start fails")
 }
 
 /// A storage that is not required starts, is not ready, and can be used after the repair.
 async fn starts_and_recovers(url: &str, settings: PostgresSettings, repair: impl AsyncFnOnce()) {
-    let store = timeout(PROMPT, Store::at(url, settings)).await.expect("the storage starts");
+    let store = timeout(PROMPT, Store::at(url, settings))
+        .await
+        .expect("the storage starts");
     assert_eq!(list_find_add(&store.repository).await, [Unavailable; 3]);
     assert!(not_ready(&store.storage).await.is_some());
     repair().await;
@@ -33,10 +48,15 @@ async fn starts_and_recovers(url: &str, settings: PostgresSettings, repair: impl
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wrong_password_is_reported_but_not_shown() {
     let server = PostgresServer::with_password("right");
-    let url = server.url("postgres").replace("postgres@", "postgres:wr0ng@");
+    let url = server
+        .url("postgres")
+        .replace("postgres@", "postgres:wr0ng@");
     let error = start_error(&url, settings()).await;
     let text = reason(&error);
-    assert!(text.contains(r#"password authentication failed for user "postgres" (SQLSTATE 28P01)"#), "{text}");
+    assert!(
+        text.contains(r#"password authentication failed for user "postgres" (SQLSTATE 28P01)"#),
+        "{text}"
+    );
     for text in [text, format!("{error:?}"), format!("{:?}", endpoint(&url))] {
         assert!(!text.contains("wr0ng"), "{text}");
     }
@@ -51,8 +71,20 @@ async fn without_a_server_a_start_fails_or_waits_for_one_in_the_background() {
     server.stop();
     let login = url.strip_prefix("postgres://").expect("a scheme");
     for schema in [SchemaMode::Check, SchemaMode::Migrate] {
-        let text = reason(&start_error(&url, PostgresSettings { schema, ..settings() }).await);
-        assert!(text.starts_with(&format!("{login}: ")) && text.contains("Connection refused"), "{text}");
+        let text = reason(
+            &start_error(
+                &url,
+                PostgresSettings {
+                    schema,
+                    ..settings()
+                },
+            )
+            .await,
+        );
+        assert!(
+            text.starts_with(&format!("{login}: ")) && text.contains("Connection refused"),
+            "{text}"
+        );
     }
     starts_and_recovers(&url, not_required(), async || server.start_again()).await;
 }
@@ -64,10 +96,19 @@ async fn the_error_of_a_start_names_each_host_that_was_tried() {
             "postgres://shop:top-secret@127.0.0.1:1,[::1]:2/store",
             ["shop@127.0.0.1:1/store: ", "; shop@[::1]:2/store: "],
         ),
-        ("postgres:///store?host=/nowhere", ["(the user of this process)@/nowhere:5432/store: ", "No such file"]),
+        (
+            "postgres:///store?host=/nowhere",
+            [
+                "(the user of this process)@/nowhere:5432/store: ",
+                "No such file",
+            ],
+        ),
     ] {
         let text = reason(&start_error(url, settings()).await);
-        assert!(logins.iter().all(|login| text.contains(login)) && !text.contains("top-secret"), "{text}");
+        assert!(
+            logins.iter().all(|login| text.contains(login)) && !text.contains("top-secret"),
+            "{text}"
+        );
     }
 }
 
@@ -75,7 +116,10 @@ async fn the_error_of_a_start_names_each_host_that_was_tried() {
 async fn a_server_that_does_not_respond_delays_the_start_by_the_start_timeout() {
     let server = PostgresServer::start();
     server.pause();
-    starts_and_recovers(&server.url("postgres"), not_required(), async || server.resume()).await;
+    starts_and_recovers(&server.url("postgres"), not_required(), async || {
+        server.resume()
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -91,7 +135,16 @@ async fn over_a_frozen_connection_a_start_fails_in_time() {
         } else {
             proxy.hold(stuck);
         }
-        let text = reason(&start_error(&url, PostgresSettings { connect_timeout, ..settings() }).await);
+        let text = reason(
+            &start_error(
+                &url,
+                PostgresSettings {
+                    connect_timeout,
+                    ..settings()
+                },
+            )
+            .await,
+        );
         assert!(text.contains("no response in time"), "{text}");
         proxy.heal();
     }
@@ -104,12 +157,19 @@ async fn a_database_that_cannot_store_every_name_is_refused() {
         let migrations = migrations(database.url());
         for result in [migrations.run().await, migrations.pending().await] {
             let error = result.expect_err("it is refused");
-            assert!(matches!(&error, MigrationError::Unusable(text) if text.contains(encoding)), "{error}");
+            assert!(
+                matches!(&error, MigrationError::Unusable(text) if text.contains(encoding)),
+                "{error}"
+            );
         }
         for settings in [settings(), not_required()] {
             let text = reason(&start_error(database.url(), settings).await);
             assert!(text.contains(encoding) && text.contains("UTF8"), "{text}");
         }
-        assert_eq!(database.sql("SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace"), "0");
+        assert_eq!(
+            database
+                .sql("SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace"),
+            "0"
+        );
     }
 }

@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use animal_store_adapters_postgres::{
-    MigrationError, Migrations, PgEndpoint, PgPetRepository, PgStorage, PostgresSettings, SchemaMode,
+    MigrationError, Migrations, PgEndpoint, PgPetRepository, PgStorage, PostgresSettings,
+    SchemaMode,
 };
 use animal_store_app::ports::PetRepository;
 use animal_store_test_servers::{FaultProxy, PgDatabase, PostgresServer};
@@ -46,21 +47,33 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Settings for tests in which some statements end in time, also on a busy machine, and the timeout of others expires.
 pub(crate) fn few_seconds() -> PostgresSettings {
-    PostgresSettings { timeout: Duration::from_secs(5), ..settings() }
+    PostgresSettings {
+        timeout: Duration::from_secs(5),
+        ..settings()
+    }
 }
 
 /// Settings for tests in which the timeout expires.
 pub(crate) fn short_timeout() -> PostgresSettings {
-    PostgresSettings { timeout: TIMEOUT, ..settings() }
+    PostgresSettings {
+        timeout: TIMEOUT,
+        ..settings()
+    }
 }
 
 /// The settings without and with transaction pooling, which changes how the adapter talks to any server.
 pub(crate) fn both_modes(settings: &PostgresSettings) -> [PostgresSettings; 2] {
-    [false, true].map(|transaction_pooling| PostgresSettings { transaction_pooling, ..settings.clone() })
+    [false, true].map(|transaction_pooling| PostgresSettings {
+        transaction_pooling,
+        ..settings.clone()
+    })
 }
 
 /// Runs a test in [`both_modes`], at the same time.
-pub(crate) async fn in_both_modes(settings: &PostgresSettings, test: impl AsyncFn(PostgresSettings)) {
+pub(crate) async fn in_both_modes(
+    settings: &PostgresSettings,
+    test: impl AsyncFn(PostgresSettings),
+) {
     let [plain, pooling] = both_modes(settings);
     join(Box::pin(test(plain)), Box::pin(test(pooling))).await;
 }
@@ -93,7 +106,12 @@ impl Store {
         let mut registry = Registry::default();
         let started = PgStorage::start(endpoint(url), endpoint(url), settings, &mut registry).await;
         let (storage, writer) = started.expect("a storage");
-        Self { repository: Arc::new(storage.repository()), storage, writer, registry }
+        Self {
+            repository: Arc::new(storage.repository()),
+            storage,
+            writer,
+            registry,
+        }
     }
 
     /// Uses and checks the storage until both succeed, and waits until all connections are up.
@@ -130,7 +148,12 @@ impl ProxiedStore {
         let (proxy, url) = proxy_to(database.url());
         let store = Store::at(&url, settings).await.connected().await;
         let observer = SqlSession::of(&database).await;
-        Self { store, proxy, observer, database }
+        Self {
+            store,
+            proxy,
+            observer,
+            database,
+        }
     }
 }
 
@@ -155,7 +178,13 @@ pub(crate) async fn cut_when_held<T>(proxy: &FaultProxy, call: impl Future<Outpu
 pub(crate) fn parts(url: &str) -> (&str, u16, &str) {
     let (authority, database) = url.rsplit_once('/').expect("a database");
     let (user, address) = authority.rsplit_once('@').expect("a user");
-    (user, address.rsplit_once(':').map_or(5432, |(_, port)| port.parse().expect("a port")), database)
+    (
+        user,
+        address
+            .rsplit_once(':')
+            .map_or(5432, |(_, port)| port.parse().expect("a port")),
+        database,
+    )
 }
 
 /// A storage with its own server.
@@ -167,14 +196,26 @@ pub(crate) struct ServedStore {
 impl ServedStore {
     pub(crate) async fn new(settings: PostgresSettings) -> Self {
         let server = PostgresServer::start();
-        let store = Store::at(&server.url("postgres"), settings).await.connected().await;
+        let store = Store::at(&server.url("postgres"), settings)
+            .await
+            .connected()
+            .await;
         Self { store, server }
     }
 }
 
 /// An empty repository with this retention of idempotency keys, and a guard that it needs until the test ends.
-pub(crate) async fn repository(idempotency_retention: Duration) -> (Arc<dyn PetRepository>, (PgStorage, PgDatabase)) {
+pub(crate) async fn repository(
+    idempotency_retention: Duration,
+) -> (Arc<dyn PetRepository>, (PgStorage, PgDatabase)) {
     let database = PgDatabase::new();
-    let store = Store::at(database.url(), PostgresSettings { idempotency_retention, ..settings() }).await;
+    let store = Store::at(
+        database.url(),
+        PostgresSettings {
+            idempotency_retention,
+            ..settings()
+        },
+    )
+    .await;
     (store.repository, (store.storage, database))
 }

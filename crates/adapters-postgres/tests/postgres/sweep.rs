@@ -13,13 +13,20 @@ use crate::{
 
 /// A sweep every 10 to 20 ms.
 fn sweeping() -> PostgresSettings {
-    PostgresSettings { idempotency_retention: Duration::from_millis(40), ..settings() }
+    PostgresSettings {
+        idempotency_retention: Duration::from_millis(40),
+        ..settings()
+    }
 }
 
 /// Inserts this number of records with this expiry.
 async fn records(session: &SqlSession, count: usize, end: &str) {
     let row = format!("'farm', sha256(($${end}$$ || n)::bytea), '', n, {end}");
-    session.run(&format!("INSERT INTO idempotency_keys SELECT {row} FROM generate_series(1, {count}) n")).await;
+    session
+        .run(&format!(
+            "INSERT INTO idempotency_keys SELECT {row} FROM generate_series(1, {count}) n"
+        ))
+        .await;
 }
 
 const EXPIRED: &str = "now() - interval '1 second' * n";
@@ -54,13 +61,29 @@ async fn all_expired_records_are_found_by_the_index_and_deleted_and_no_others() 
 async fn one_sweep_deletes_several_batches() {
     let database = PgDatabase::new();
     let retention = Duration::from_millis(400);
-    let _store = Store::at(database.url(), PostgresSettings { idempotency_retention: retention, ..settings() }).await;
+    let _store = Store::at(
+        database.url(),
+        PostgresSettings {
+            idempotency_retention: retention,
+            ..settings()
+        },
+    )
+    .await;
     let observer = SqlSession::of(&database).await;
-    observer.run("CREATE TABLE fixture (pid int, records bigint)").await;
+    observer
+        .run("CREATE TABLE fixture (pid int, records bigint)")
+        .await;
     let body = "BEGIN INSERT INTO fixture SELECT pg_backend_pid(), count(*) FROM deleted; RETURN NULL; END";
-    observer.run(&format!("CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS '{body}'")).await;
-    let trigger = "AFTER DELETE ON idempotency_keys REFERENCING OLD TABLE AS deleted EXECUTE FUNCTION note()";
-    observer.run(&format!("CREATE TRIGGER note {trigger}")).await;
+    observer
+        .run(&format!(
+            "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS '{body}'"
+        ))
+        .await;
+    let trigger =
+        "AFTER DELETE ON idempotency_keys REFERENCING OLD TABLE AS deleted EXECUTE FUNCTION note()";
+    observer
+        .run(&format!("CREATE TRIGGER note {trigger}"))
+        .await;
     records(&observer, 2500, EXPIRED).await;
     observer.wait_for_rows("idempotency_keys", 0).await;
     let sweeps = "SELECT count(*) || ' batches' FROM fixture WHERE records > 0 GROUP BY pid";
@@ -71,10 +94,21 @@ async fn one_sweep_deletes_several_batches() {
 async fn locked_records_are_skipped_until_they_are_unlocked() {
     let database = PgDatabase::new();
     let _store = Store::at(database.url(), sweeping()).await;
-    let (locking, observer) = (SqlSession::of(&database).await, SqlSession::of(&database).await);
+    let (locking, observer) = (
+        SqlSession::of(&database).await,
+        SqlSession::of(&database).await,
+    );
     records(&observer, 1200, "now() + interval '1 second'").await;
-    locking.run("BEGIN; SELECT FROM idempotency_keys FOR UPDATE").await;
-    wait_until("all expired", async || observer.count("idempotency_keys WHERE expires_at > now()").await == 0).await;
+    locking
+        .run("BEGIN; SELECT FROM idempotency_keys FOR UPDATE")
+        .await;
+    wait_until("all expired", async || {
+        observer
+            .count("idempotency_keys WHERE expires_at > now()")
+            .await
+            == 0
+    })
+    .await;
     records(&observer, 1500, "now() - interval '1 microsecond'").await;
     observer.wait_for_rows("idempotency_keys", 1200).await;
     locking.run("COMMIT").await;
@@ -86,18 +120,34 @@ async fn after_any_failure_sweeps_go_on() {
     in_both_modes(&sweeping(), async |settings| {
         let mut proxied = ProxiedStore::new(settings).await;
         let body = "BEGIN PERFORM nextval(''attempts''); RAISE ''no''; END";
-        proxied.observer.run(&format!("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS '{body}'")).await;
+        proxied
+            .observer
+            .run(&format!(
+                "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS '{body}'"
+            ))
+            .await;
         let trigger = "BEFORE DELETE ON idempotency_keys FOR EACH ROW EXECUTE FUNCTION refuse()";
         // A sequence also counts attempts that are rolled back.
-        proxied.observer.run(&format!("CREATE SEQUENCE attempts; CREATE TRIGGER refuse {trigger}")).await;
+        proxied
+            .observer
+            .run(&format!(
+                "CREATE SEQUENCE attempts; CREATE TRIGGER refuse {trigger}"
+            ))
+            .await;
         records(&proxied.observer, 10, EXPIRED).await;
         let attempts = "attempts WHERE last_value >= 3";
-        wait_until("three attempts", async || proxied.observer.count(attempts).await == 1).await;
+        wait_until("three attempts", async || {
+            proxied.observer.count(attempts).await == 1
+        })
+        .await;
         assert_eq!(proxied.observer.count("idempotency_keys").await, 10);
         proxied.proxy.refuse();
         wait_for_outcome(&proxied.store.repository, Unavailable).await;
         proxied.observer.wait_for_backends(0).await;
-        proxied.observer.run("DROP TRIGGER refuse ON idempotency_keys").await;
+        proxied
+            .observer
+            .run("DROP TRIGGER refuse ON idempotency_keys")
+            .await;
         assert_eq!(proxied.observer.count("idempotency_keys").await, 10);
         proxied.proxy.heal();
         proxied.observer.wait_for_rows("idempotency_keys", 0).await;

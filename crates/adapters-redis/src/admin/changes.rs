@@ -12,10 +12,26 @@ use crate::{
 };
 
 impl Keyspace {
-    pub(super) async fn read_changes(&self, connection: &mut Connection) -> keyspace::Result<Vec<AuditEntry>> {
-        let members: Vec<String> = cmd("ZRANGE").arg(&self.changes).arg(0).arg(-1).query_async(connection).await?;
-        let entry = |member: &String| parse(member).ok_or("it is malformed".to_owned()).and_then(audit_entry);
-        members.iter().map(entry).collect::<Result<_, _>>().map_err(RedisFailure::Corrupt)
+    pub(super) async fn read_changes(
+        &self,
+        connection: &mut Connection,
+    ) -> keyspace::Result<Vec<AuditEntry>> {
+        let members: Vec<String> = cmd("ZRANGE")
+            .arg(&self.changes)
+            .arg(0)
+            .arg(-1)
+            .query_async(connection)
+            .await?;
+        let entry = |member: &String| {
+            parse(member)
+                .ok_or("it is malformed".to_owned())
+                .and_then(audit_entry)
+        };
+        members
+            .iter()
+            .map(entry)
+            .collect::<Result<_, _>>()
+            .map_err(RedisFailure::Corrupt)
     }
 
     /// Adds the commands that record changes, and delete those that are no longer kept.
@@ -27,15 +43,40 @@ impl Keyspace {
     ) {
         for entry in entries {
             let (at, by, change, id, label, scopes, expires, old_token_ends) = audit_row(entry);
-            let [expires, old_token_ends] =
-                [expires, old_token_ends].map(|time| time.map_or_else(String::new, |time| time.to_string()));
-            let member = [at.to_string(), change, id, label, scopes, expires, old_token_ends, by].join("\t");
-            commands.cmd("ZADD").arg(&self.changes).arg(at).arg(member).ignore();
+            let [expires, old_token_ends] = [expires, old_token_ends]
+                .map(|time| time.map_or_else(String::new, |time| time.to_string()));
+            let member = [
+                at.to_string(),
+                change,
+                id,
+                label,
+                scopes,
+                expires,
+                old_token_ends,
+                by,
+            ]
+            .join("\t");
+            commands
+                .cmd("ZADD")
+                .arg(&self.changes)
+                .arg(at)
+                .arg(member)
+                .ignore();
         }
         let end = format!("({}", audit_kept_since(now));
-        commands.cmd("ZREMRANGEBYSCORE").arg(&self.changes).arg("-inf").arg(end).ignore();
+        commands
+            .cmd("ZREMRANGEBYSCORE")
+            .arg(&self.changes)
+            .arg("-inf")
+            .arg(end)
+            .ignore();
         let surplus = -1 - i64::from(AuditEntry::LIMIT);
-        commands.cmd("ZREMRANGEBYRANK").arg(&self.changes).arg(0).arg(surplus).ignore();
+        commands
+            .cmd("ZREMRANGEBYRANK")
+            .arg(&self.changes)
+            .arg(0)
+            .arg(surplus)
+            .ignore();
     }
 }
 
@@ -43,7 +84,17 @@ impl Keyspace {
 fn parse(member: &str) -> Option<AuditRow> {
     let mut parts = member.splitn(8, '\t').map(str::to_owned);
     let mut next = || parts.next();
-    let (at, change, id, label, scopes) = (next()?.parse().ok()?, next()?, next()?, next()?, next()?);
+    let (at, change, id, label, scopes) =
+        (next()?.parse().ok()?, next()?, next()?, next()?, next()?);
     let [expires, old_token_ends] = [next()?, next()?].map(|time| time.parse().ok());
-    Some((at, next()?, change, id, label, scopes, expires, old_token_ends))
+    Some((
+        at,
+        next()?,
+        change,
+        id,
+        label,
+        scopes,
+        expires,
+        old_token_ends,
+    ))
 }

@@ -5,7 +5,8 @@ use std::{
 };
 
 use animal_store_app::{
-    ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiKeyRefusal, ApiToken, AuditEntry, IssuedApiKey, NewToken, Scopes,
+    ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiKeyRefusal, ApiToken, AuditEntry, IssuedApiKey,
+    NewToken, Scopes,
     ports::{ApiKeyChangeError, ApiKeyStore, Cause, ChangedApiKey, RecordedUses, StoreFailure},
 };
 use async_trait::async_trait;
@@ -29,7 +30,11 @@ pub struct RedisApiKeyStore {
 
 #[async_trait]
 impl ApiKeyStore for RedisApiKeyStore {
-    async fn change(&self, change: ApiKeyChange, by: &str) -> Result<ChangedApiKey, ApiKeyChangeError> {
+    async fn change(
+        &self,
+        change: ApiKeyChange,
+        by: &str,
+    ) -> Result<ChangedApiKey, ApiKeyChangeError> {
         let changed = self.keyspace.transact(|connection| async {
             let (mut commands, changed) = self.decide(connection, &change, by).await?;
             // A full Redis refuses commands in a transaction, and the one of a revocation is a step by itself.
@@ -38,24 +43,35 @@ impl ApiKeyStore for RedisApiKeyStore {
             }
             Ok((commands, changed))
         });
-        let (changed, mut connection) = changed.await.map_err(|failure| self.keyspace.store_failure(&failure))?;
+        let (changed, mut connection) = changed
+            .await
+            .map_err(|failure| self.keyspace.store_failure(&failure))?;
         if let (ApiKeyChange::Revoke(_), Ok(changed)) = (&change, &changed)
             && let Some(entry) = AuditEntry::of(&change, changed, by)
         {
             self.record_revocation(&mut connection, entry).await;
         }
         // Also if it changed nothing: the change before it, by another command, may not be on the replicas.
-        *self.last_change.lock().unwrap_or_else(PoisonError::into_inner) = Some(connection);
+        *self
+            .last_change
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(connection);
         Ok(changed?)
     }
 
     async fn list(&self) -> Result<Vec<IssuedApiKey>, StoreFailure> {
-        let keys = self.keyspace.transact(|connection| self.read_all(connection)).await;
-        keys.map(|(keys, _)| keys).map_err(|failure| self.keyspace.store_failure(&failure))
+        let keys = self
+            .keyspace
+            .transact(|connection| self.read_all(connection))
+            .await;
+        keys.map(|(keys, _)| keys)
+            .map_err(|failure| self.keyspace.store_failure(&failure))
     }
 
     async fn list_uses(&self) -> Result<RecordedUses, StoreFailure> {
-        use_record::read(&self.keyspace).await.map_err(|failure| self.keyspace.store_failure(&failure))
+        use_record::read(&self.keyspace)
+            .await
+            .map_err(|failure| self.keyspace.store_failure(&failure))
     }
 
     async fn list_changes(&self) -> Result<Vec<AuditEntry>, StoreFailure> {
@@ -63,17 +79,20 @@ impl ApiKeyStore for RedisApiKeyStore {
             let mut connection = self.keyspace.connect(|_| ()).await?;
             self.keyspace.read_changes(&mut connection).await
         };
-        read.await.map_err(|failure| self.keyspace.store_failure(&failure))
+        read.await
+            .map_err(|failure| self.keyspace.store_failure(&failure))
     }
 
     async fn add_changes(&self, entries: Vec<AuditEntry>) -> Result<(), StoreFailure> {
         let add = async {
             let mut connection = self.keyspace.connect(|_| ()).await?;
             let mut commands = pipe();
-            self.keyspace.add_changes(&mut commands, entries, now(&mut connection).await?);
+            self.keyspace
+                .add_changes(&mut commands, entries, now(&mut connection).await?);
             Ok(commands.exec_async(&mut connection).await?)
         };
-        add.await.map_err(|failure: RedisFailure| self.keyspace.store_failure(&failure))
+        add.await
+            .map_err(|failure: RedisFailure| self.keyspace.store_failure(&failure))
     }
 
     /// Queues the commands of an import without `EXEC`: Redis checks the permissions and its memory when a command is
@@ -85,20 +104,36 @@ impl ApiKeyStore for RedisApiKeyStore {
             cmd("MULTI").exec_async(&mut connection).await?;
             Ok(commands.exec_async(&mut connection).await?)
         };
-        queued.await.map_err(|failure| self.keyspace.store_failure(&failure))
+        queued
+            .await
+            .map_err(|failure| self.keyspace.store_failure(&failure))
     }
 
     /// Waits for replicas. Each of them has all changes before the last one as well.
     async fn confirm_changes(&self) -> Result<(), Cause> {
-        let last_change = self.last_change.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(mut connection) = last_change.filter(|_| self.replicas > 0) else { return Ok(()) };
+        let last_change = self
+            .last_change
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let Some(mut connection) = last_change.filter(|_| self.replicas > 0) else {
+            return Ok(());
+        };
         // Redis responds before the timeout of the connection.
         let wait = (self.keyspace.timeout / 2).as_millis();
-        let confirmed = cmd("WAIT").arg(self.replicas).arg(wait).query_async(&mut connection).await;
-        let confirmed: u64 = confirmed.map_err(|error: RedisError| self.keyspace.describe(&error.into()))?;
+        let confirmed = cmd("WAIT")
+            .arg(self.replicas)
+            .arg(wait)
+            .query_async(&mut connection)
+            .await;
+        let confirmed: u64 =
+            confirmed.map_err(|error: RedisError| self.keyspace.describe(&error.into()))?;
         if confirmed < self.replicas.into() {
             let (required, endpoint) = (self.replicas, &self.keyspace.endpoint);
-            return Err(format!("Redis at {endpoint}: {confirmed} of {required} replicas confirmed it in time").into());
+            return Err(format!(
+                "Redis at {endpoint}: {confirmed} of {required} replicas confirmed it in time"
+            )
+            .into());
         }
         Ok(())
     }
@@ -108,7 +143,11 @@ impl RedisApiKeyStore {
     /// Creates a store. Names in Redis begin with `prefix`. The timeout bounds opening a connection, and each response.
     /// `replicas`: number of those that must confirm a change.
     pub fn new(endpoint: RedisEndpoint, prefix: &str, timeout: Duration, replicas: u8) -> Self {
-        Self { keyspace: Keyspace::new(endpoint, prefix, timeout), replicas, last_change: Mutex::default() }
+        Self {
+            keyspace: Keyspace::new(endpoint, prefix, timeout),
+            replicas,
+            last_change: Mutex::default(),
+        }
     }
 
     /// Records a revocation, which was applied.
@@ -132,23 +171,43 @@ impl RedisApiKeyStore {
         change: &ApiKeyChange,
         by: &str,
     ) -> Decision<Result<ChangedApiKey, ApiKeyRefusal>> {
-        let (keyspace, id, revokes) = (&self.keyspace, change.id(), matches!(change, ApiKeyChange::Revoke(_)));
-        let entry: Option<String> =
-            cmd("HGET").arg(&keyspace.index).arg(id.as_str()).query_async(&mut connection).await?;
+        let (keyspace, id, revokes) = (
+            &self.keyspace,
+            change.id(),
+            matches!(change, ApiKeyChange::Revoke(_)),
+        );
+        let entry: Option<String> = cmd("HGET")
+            .arg(&keyspace.index)
+            .arg(id.as_str())
+            .query_async(&mut connection)
+            .await?;
         let entry = entry.unwrap_or_default();
         let index = Index::from([(id.as_str().to_owned(), entry.clone())]);
         let before = match keyspace.read_keys(&mut connection, &index).await {
             Err(RedisFailure::Corrupt(_)) if revokes => Some(IssuedApiKey::unreadable(id.clone())),
             keys => keys?.pop(),
         };
-        let given: Vec<_> = change.digests().into_iter().map(|digest| (id.as_str(), digest)).collect();
-        let mut owners = keyspace.read_tokens(&mut connection, &given).await?.into_iter().map(|(_, owner)| owner.key);
+        let given: Vec<_> = change
+            .digests()
+            .into_iter()
+            .map(|digest| (id.as_str(), digest))
+            .collect();
+        let mut owners = keyspace
+            .read_tokens(&mut connection, &given)
+            .await?
+            .into_iter()
+            .map(|(_, owner)| owner.key);
         let owner = owners.find(|owner| owner.id != *id);
         let at = now(&mut connection).await?;
         Ok(match change.apply(before.as_ref(), owner.as_ref(), at) {
-            Ok(_) if revokes => {
-                (keyspace.delete(id.as_str(), &entry, ""), Ok(ChangedApiKey { before, after: None, at }))
-            }
+            Ok(_) if revokes => (
+                keyspace.delete(id.as_str(), &entry, ""),
+                Ok(ChangedApiKey {
+                    before,
+                    after: None,
+                    at,
+                }),
+            ),
             Ok(after) => {
                 let mut commands = keyspace.replace(id, before.as_ref(), after.as_ref());
                 let changed = ChangedApiKey { before, after, at };
@@ -163,12 +222,19 @@ impl RedisApiKeyStore {
 
     /// Reads all keys, and removes the ids of expired keys from the index.
     async fn read_all(&self, mut connection: Connection) -> Decision<Vec<IssuedApiKey>> {
-        let index: Index = cmd("HGETALL").arg(&self.keyspace.index).query_async(&mut connection).await?;
+        let index: Index = cmd("HGETALL")
+            .arg(&self.keyspace.index)
+            .query_async(&mut connection)
+            .await?;
         let keys = self.keyspace.read_keys(&mut connection, &index).await?;
         let ids: HashSet<_> = keys.iter().map(|key| key.key.id.as_str()).collect();
         for (id, entry) in index.iter().filter(|(id, _)| !ids.contains(id.as_str())) {
             // If that fails, for example without a permission, the next list does it.
-            let _ = self.keyspace.delete(id, entry, "expired").exec_async(&mut connection).await;
+            let _ = self
+                .keyspace
+                .delete(id, entry, "expired")
+                .exec_async(&mut connection)
+                .await;
         }
         Ok((pipe(), keys))
     }
@@ -183,6 +249,16 @@ async fn now(connection: &mut Connection) -> keyspace::Result<SystemTime> {
 /// The addition of a key that no store has: no key has an empty id.
 fn sample() -> ApiKeyChange {
     let label = ApiKeyLabel::parse("check").expect("a valid label");
-    let key = ApiKey { id: ApiKeyId::new(""), label, scopes: Scopes::default() };
-    ApiKeyChange::Add(key, NewToken::new(&ApiToken::from_random(&[0; 32]), Some(Duration::from_hours(1))))
+    let key = ApiKey {
+        id: ApiKeyId::new(""),
+        label,
+        scopes: Scopes::default(),
+    };
+    ApiKeyChange::Add(
+        key,
+        NewToken::new(
+            &ApiToken::from_random(&[0; 32]),
+            Some(Duration::from_hours(1)),
+        ),
+    )
 }

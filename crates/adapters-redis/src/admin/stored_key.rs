@@ -12,9 +12,23 @@ use crate::{
 };
 
 /// The fields of a token. The times are milliseconds since 1970; without `expires`, the token does not expire.
-const FIELDS: [&str; 6] = [KEY_FIELDS[0], KEY_FIELDS[1], KEY_FIELDS[2], "last4", "created", "expires"];
+const FIELDS: [&str; 6] = [
+    KEY_FIELDS[0],
+    KEY_FIELDS[1],
+    KEY_FIELDS[2],
+    "last4",
+    "created",
+    "expires",
+];
 /// The values of [`FIELDS`].
-type Fields = (Option<String>, Option<String>, Option<String>, Option<String>, Option<u64>, Option<u64>);
+type Fields = (
+    Option<String>,
+    Option<String>,
+    Option<String>,
+    Option<String>,
+    Option<u64>,
+    Option<u64>,
+);
 /// Number of tokens that are read in one message.
 const TOKENS_PER_MESSAGE: usize = 500;
 
@@ -47,9 +61,14 @@ impl Keyspace {
         connection: &mut Connection,
         index: &Index,
     ) -> keyspace::Result<Vec<IssuedApiKey>> {
-        let listed = index.iter().flat_map(|(id, entry)| parse_entry(entry).map(move |digest| (id.as_str(), digest)));
+        let listed = index
+            .iter()
+            .flat_map(|(id, entry)| parse_entry(entry).map(move |digest| (id.as_str(), digest)));
         let mut keys = Vec::<IssuedApiKey>::new();
-        for (id, mut newer) in self.read_tokens(connection, &listed.collect::<Vec<_>>()).await? {
+        for (id, mut newer) in self
+            .read_tokens(connection, &listed.collect::<Vec<_>>())
+            .await?
+        {
             if newer.key.id.as_str() == id {
                 if let Some(older) = keys.pop_if(|older| older.key.id == newer.key.id) {
                     newer.tokens.splice(0..0, older.tokens);
@@ -73,13 +92,20 @@ impl Keyspace {
             for (_, digest) in listed {
                 query.cmd("HMGET").arg(self.token(digest)).arg(&FIELDS);
             }
-            let responses: Vec<RedisResult<Value>> = query.ignore_errors().query_async(connection).await?;
+            let responses: Vec<RedisResult<Value>> =
+                query.ignore_errors().query_async(connection).await?;
             for (response, (id, digest)) in responses.into_iter().zip(listed) {
-                let fields = response.and_then(|fields| Ok(from_redis_value(fields)?)).map_err(RedisFailure::from);
-                let token = fields.and_then(|fields| parse_token(*digest, fields)).map_err(|failure| match failure {
-                    RedisFailure::Corrupt(reason) => RedisFailure::Corrupt(format!("API key {id}: {reason}")),
-                    failure => failure,
-                });
+                let fields = response
+                    .and_then(|fields| Ok(from_redis_value(fields)?))
+                    .map_err(RedisFailure::from);
+                let token = fields
+                    .and_then(|fields| parse_token(*digest, fields))
+                    .map_err(|failure| match failure {
+                        RedisFailure::Corrupt(reason) => {
+                            RedisFailure::Corrupt(format!("API key {id}: {reason}"))
+                        }
+                        failure => failure,
+                    });
                 tokens.extend(token?.map(|token| (*id, token)));
             }
         }
@@ -98,7 +124,10 @@ impl Keyspace {
             return commands;
         }
         let [old, new] = [before, after].map(|key| key.map_or(&[][..], |key| &key.tokens));
-        for token in old.iter().filter(|old| new.iter().all(|new| new.digest != old.digest)) {
+        for token in old
+            .iter()
+            .filter(|old| new.iter().all(|new| new.digest != old.digest))
+        {
             commands.cmd("DEL").arg(self.token(&token.digest)).ignore();
         }
         if let Some(after) = after {
@@ -107,8 +136,16 @@ impl Keyspace {
             }
         }
         // The next list removes an entry without digests.
-        let digests: Vec<_> = new.iter().map(|token| hex::encode(token.digest.0)).collect();
-        commands.cmd("HSET").arg(&self.index).arg(id.as_str()).arg(digests.join(" ")).ignore();
+        let digests: Vec<_> = new
+            .iter()
+            .map(|token| hex::encode(token.digest.0))
+            .collect();
+        commands
+            .cmd("HSET")
+            .arg(&self.index)
+            .arg(id.as_str())
+            .arg(digests.join(" "))
+            .ignore();
         commands
     }
 
@@ -116,19 +153,45 @@ impl Keyspace {
     fn set_token(&self, commands: &mut Pipeline, key: &ApiKey, token: &IssuedToken) {
         let name = self.token(&token.digest);
         let [id, label, scopes, last_four, created, expiry] = FIELDS;
-        commands.cmd("HSET").arg(&name).arg(id).arg(key.id.as_str()).arg(label).arg(key.label.as_str());
-        commands.arg(scopes).arg(key.scopes.to_string()).arg(last_four).arg(&token.last_four);
-        commands.arg(created).arg(milliseconds(token.created)).ignore();
+        commands
+            .cmd("HSET")
+            .arg(&name)
+            .arg(id)
+            .arg(key.id.as_str())
+            .arg(label)
+            .arg(key.label.as_str());
+        commands
+            .arg(scopes)
+            .arg(key.scopes.to_string())
+            .arg(last_four)
+            .arg(&token.last_four);
+        commands
+            .arg(created)
+            .arg(milliseconds(token.created))
+            .ignore();
         if let Some(expires) = token.expires.map(milliseconds) {
-            commands.arg(expiry).arg(expires).cmd("PEXPIREAT").arg(name).arg(expires).ignore();
+            commands
+                .arg(expiry)
+                .arg(expires)
+                .cmd("PEXPIREAT")
+                .arg(name)
+                .arg(expires)
+                .ignore();
         }
     }
 
     /// Returns the command that deletes a key with this entry.
     pub(super) fn delete(&self, id: &str, entry: &str, condition: &str) -> Pipeline {
-        let tokens: Vec<_> = parse_entry(entry).map(|digest| self.token(&digest)).collect();
+        let tokens: Vec<_> = parse_entry(entry)
+            .map(|digest| self.token(&digest))
+            .collect();
         let mut command = pipe();
-        command.cmd("EVAL").arg(DELETE_KEY).arg(1 + tokens.len()).arg(&self.index).arg(tokens);
+        command
+            .cmd("EVAL")
+            .arg(DELETE_KEY)
+            .arg(1 + tokens.len())
+            .arg(&self.index)
+            .arg(tokens);
         command.arg(id).arg(entry).arg(condition);
         command
     }
@@ -136,14 +199,24 @@ impl Keyspace {
 
 /// Returns the digests of an entry.
 fn parse_entry(entry: &str) -> impl Iterator<Item = ApiKeyDigest> {
-    entry.split_whitespace().filter_map(|digest| parse_digest(digest.as_bytes()))
+    entry
+        .split_whitespace()
+        .filter_map(|digest| parse_digest(digest.as_bytes()))
 }
 
 fn parse_token(digest: ApiKeyDigest, fields: Fields) -> keyspace::Result<Option<IssuedApiKey>> {
     let (id, label, scopes, last_four, created, expires) = fields;
-    let Some(key) = parse_key([id, label, scopes])? else { return Ok(None) };
+    let Some(key) = parse_key([id, label, scopes])? else {
+        return Ok(None);
+    };
     let time = |milliseconds| i64::try_from(milliseconds).unwrap_or(i64::MAX);
-    let (last_four, created) = (last_four.unwrap_or_default(), time(created.unwrap_or_default()));
+    let (last_four, created) = (
+        last_four.unwrap_or_default(),
+        time(created.unwrap_or_default()),
+    );
     let token = IssuedToken::from_stored(digest, last_four, created, expires.map(time));
-    Ok(Some(IssuedApiKey { key, tokens: vec![token.map_err(RedisFailure::corrupt)?] }))
+    Ok(Some(IssuedApiKey {
+        key,
+        tokens: vec![token.map_err(RedisFailure::corrupt)?],
+    }))
 }

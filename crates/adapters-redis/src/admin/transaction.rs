@@ -24,7 +24,11 @@ impl Keyspace {
         // Without the permission for MULTI, Redis would apply each command of a transaction by itself. The driver does
         // not detect that, so it is tested first.
         let mut commands = pipe();
-        commands.cmd("MULTI").cmd("EXEC").cmd("WATCH").arg(&self.index);
+        commands
+            .cmd("MULTI")
+            .cmd("EXEC")
+            .cmd("WATCH")
+            .arg(&self.index);
         commands.exec_async(&mut connection).await?;
         Ok(connection)
     }
@@ -44,16 +48,24 @@ impl Keyspace {
             let (commands, result) = decide(connection.clone()).await?;
             let executed: Value = if commands.is_empty() {
                 // Even a full Redis accepts a transaction without commands.
-                pipe().cmd("MULTI").ignore().cmd("EXEC").query_async(&mut connection).await?
+                pipe()
+                    .cmd("MULTI")
+                    .ignore()
+                    .cmd("EXEC")
+                    .query_async(&mut connection)
+                    .await?
             } else {
                 let executed = commands.query_async(&mut connection).await;
-                executed.map_err(|error| RedisFailure::of_change(error, commands.is_transaction()))?
+                executed
+                    .map_err(|error| RedisFailure::of_change(error, commands.is_transaction()))?
             };
             if executed != Value::Nil && executed != Value::Array(vec![Value::Nil]) {
                 return Ok((result, connection));
             }
             sleep(pause).await;
         }
-        Err(RedisFailure::Unavailable("too many concurrent changes of API keys".to_owned()))
+        Err(RedisFailure::Unavailable(
+            "too many concurrent changes of API keys".to_owned(),
+        ))
     }
 }

@@ -1,8 +1,8 @@
 use std::{collections::HashMap, convert::Infallible, time::Duration};
 
 use redis::{
-    AsyncConnectionConfig, ErrorKind, PushInfo, RedisError, RedisResult, Value, aio::MultiplexedConnection, cmd,
-    from_redis_value,
+    AsyncConnectionConfig, ErrorKind, PushInfo, RedisError, RedisResult, Value,
+    aio::MultiplexedConnection, cmd, from_redis_value,
 };
 
 use tokio::time;
@@ -14,8 +14,14 @@ const SEE_USERS: &str = "docs/operations/redis.md lists the permissions that it 
 impl RedisEndpoint {
     /// Returns the server, or why it is not known: with Sentinels, they are asked which one is the master now.
     pub(crate) async fn master(&self, timeout: Duration) -> Result<Self, String> {
-        let Some(sentinels) = &self.sentinels else { return Ok(self.clone()) };
-        let found = time::timeout(timeout, sentinels.find_master(self.client.get_connection_info())).await;
+        let Some(sentinels) = &self.sentinels else {
+            return Ok(self.clone());
+        };
+        let found = time::timeout(
+            timeout,
+            sentinels.find_master(self.client.get_connection_info()),
+        )
+        .await;
         let reason = match found.map(|found| found.and_then(|address| self.at(address))) {
             Ok(Ok(master)) => return Ok(master),
             Ok(Err(error)) if error.kind() == ErrorKind::MasterNameNotFoundBySentinel => {
@@ -24,7 +30,9 @@ impl RedisEndpoint {
             Ok(Err(error)) => text(&error),
             Err(_) => "too few Sentinels, or not the master itself, responded in time".to_owned(),
         };
-        Err(format!("the master {self} is not known: {reason}; see \"Sentinel\" in docs/operations/redis.md"))
+        Err(format!(
+            "the master {self} is not known: {reason}; see \"Sentinel\" in docs/operations/redis.md"
+        ))
     }
 
     /// Opens a connection to a master, or returns why it could not be opened. `timeout` bounds finding the master,
@@ -44,11 +52,16 @@ impl RedisEndpoint {
                 Ok::<_, Infallible>(())
             });
         let opened = async {
-            let mut connection = server.client.get_multiplexed_async_connection_with_config(&config).await?;
+            let mut connection = server
+                .client
+                .get_multiplexed_async_connection_with_config(&config)
+                .await?;
             check_role(&mut connection).await?;
             Ok(connection)
         };
-        opened.await.map_err(|error| describe_connect(&server, &error))
+        opened
+            .await
+            .map_err(|error| describe_connect(&server, &error))
     }
 }
 
@@ -56,7 +69,12 @@ impl RedisEndpoint {
 /// that `CLIENT LIST` shows as well. Every user may execute `HELLO`; `ROLE` and `CLIENT SETNAME` would need
 /// permissions.
 pub(crate) async fn check_role(connection: &mut MultiplexedConnection) -> RedisResult<()> {
-    let hello = cmd("HELLO").arg(3).arg("SETNAME").arg(CLIENT_NAME).query_async(connection).await;
+    let hello = cmd("HELLO")
+        .arg(3)
+        .arg("SETNAME")
+        .arg(CLIENT_NAME)
+        .query_async(connection)
+        .await;
     let role = hello.map(|mut hello: HashMap<String, Value>| hello.remove("role"))?;
     let problem = match role.map(from_redis_value::<String>).transpose()?.as_deref() {
         Some("master") => return Ok(()),
@@ -71,8 +89,12 @@ pub(crate) fn describe(endpoint: &RedisEndpoint, error: &RedisError, names: &str
     let (text, user) = (text(error), endpoint.user());
     // "has no permissions to access" of Redis 7.0, "No permissions to access" of later servers and of Valkey.
     if text.contains("permissions to access") {
-        format!("Redis at {endpoint} refused the user {user:?} access to the names {names}: {text}; {SEE_USERS}")
-    } else if text.contains("has no permissions") || text.contains("The user executing the script can't") {
+        format!(
+            "Redis at {endpoint} refused the user {user:?} access to the names {names}: {text}; {SEE_USERS}"
+        )
+    } else if text.contains("has no permissions")
+        || text.contains("The user executing the script can't")
+    {
         format!("Redis at {endpoint} refused a command of the user {user:?}: {text}; {SEE_USERS}")
     } else if text.starts_with("NOAUTH") {
         format!("Redis at {endpoint} requires a password, and the URL contains none")
@@ -91,16 +113,27 @@ pub(crate) fn describe(endpoint: &RedisEndpoint, error: &RedisError, names: &str
 fn describe_connect(endpoint: &RedisEndpoint, error: &RedisError) -> String {
     let hint = match error.kind() {
         ErrorKind::RESP3NotSupported => {
-            return format!("Redis at {endpoint} does not support RESP3: version 6.0 or later is required");
+            return format!(
+                "Redis at {endpoint} does not support RESP3: version 6.0 or later is required"
+            );
         }
         ErrorKind::Parse | ErrorKind::UnexpectedReturnType => {
-            return format!("the server at {endpoint} does not respond like Redis: check the address");
+            return format!(
+                "the server at {endpoint} does not respond like Redis: check the address"
+            );
         }
-        _ if error.is_timeout() && endpoint.uses_tls() => "; if it does not use TLS, the URL must begin with redis://",
-        _ if error.is_connection_dropped() && !error.is_connection_refusal() && !endpoint.uses_tls() => {
+        _ if error.is_timeout() && endpoint.uses_tls() => {
+            "; if it does not use TLS, the URL must begin with redis://"
+        }
+        _ if error.is_connection_dropped()
+            && !error.is_connection_refusal()
+            && !endpoint.uses_tls() =>
+        {
             "; if it requires TLS, the URL must begin with rediss://"
         }
-        _ if error.to_string().contains("peer certificate") => "; check keys.redis.tls_ca_file and the host in the URL",
+        _ if error.to_string().contains("peer certificate") => {
+            "; check keys.redis.tls_ca_file and the host in the URL"
+        }
         _ if error.to_string().contains("fatal alert") => "; check keys.redis.tls_cert_file",
         _ => "",
     };
@@ -111,7 +144,11 @@ fn describe_connect(endpoint: &RedisEndpoint, error: &RedisError) -> String {
 fn text(error: &RedisError) -> String {
     let replies = error.clone().into_server_errors().unwrap_or_default();
     match replies.first() {
-        Some((_, reply)) => format!("{} {}", reply.code(), reply.details().unwrap_or_default()).trim_end().to_owned(),
-        None => error.detail().map_or_else(|| error.to_string(), str::to_owned),
+        Some((_, reply)) => format!("{} {}", reply.code(), reply.details().unwrap_or_default())
+            .trim_end()
+            .to_owned(),
+        None => error
+            .detail()
+            .map_or_else(|| error.to_string(), str::to_owned),
     }
 }

@@ -1,7 +1,8 @@
 use std::{fmt, sync::Arc};
 
 use redis::{
-    Client, ClientTlsConfig, ConnectionAddr, ProtocolVersion, RedisResult, TlsCertificates, io::tcp::TcpSettings,
+    Client, ClientTlsConfig, ConnectionAddr, ProtocolVersion, RedisResult, TlsCertificates,
+    io::tcp::TcpSettings,
 };
 use rustls::{
     Error as TlsError, RootCertStore,
@@ -69,7 +70,10 @@ impl RedisEndpoint {
     /// See [`RedisEndpointError`].
     pub fn parse(url: &SecretString, tls: RedisTls) -> Result<Self, RedisEndpointError> {
         let (info, mut sentinels) = parse_url(url.expose_secret()).map_err(Url)?;
-        let login = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
+        let login = info
+            .redis_settings()
+            .clone()
+            .set_protocol(ProtocolVersion::RESP3);
         let login = login.set_lib_name(CLIENT_NAME, env!("CARGO_PKG_VERSION"));
         // With Nagle's algorithm, a lookup may wait 40 ms for the acknowledgement of the lookup before it.
         let tcp = TcpSettings::default().set_nodelay(true);
@@ -87,21 +91,34 @@ impl RedisEndpoint {
         } else {
             return Err(NoTls);
         };
-        Ok(Self { client: Arc::new(client.map_err(|_| UNSUPPORTED)?), sentinels: sentinels.map(Arc::new) })
+        Ok(Self {
+            client: Arc::new(client.map_err(|_| UNSUPPORTED)?),
+            sentinels: sentinels.map(Arc::new),
+        })
     }
 
     /// Returns the server at this address.
     pub(super) fn at(&self, address: ConnectionAddr) -> RedisResult<Self> {
         let info = self.client.get_connection_info().clone().set_addr(address);
-        Ok(Self { client: Arc::new(Client::open(info)?), sentinels: None })
+        Ok(Self {
+            client: Arc::new(Client::open(info)?),
+            sentinels: None,
+        })
     }
 
     pub(super) fn user(&self) -> &str {
-        self.client.get_connection_info().redis_settings().username().unwrap_or("default")
+        self.client
+            .get_connection_info()
+            .redis_settings()
+            .username()
+            .unwrap_or("default")
     }
 
     pub(super) fn uses_tls(&self) -> bool {
-        matches!(self.client.get_connection_info().addr(), ConnectionAddr::TcpTls { .. })
+        matches!(
+            self.client.get_connection_info().addr(),
+            ConnectionAddr::TcpTls { .. }
+        )
     }
 }
 
@@ -131,7 +148,9 @@ impl RedisTls {
         if let Some(authority) = &self.authority {
             let mut store = RootCertStore::empty();
             for certificate in certificates(authority).map_err(Authority)? {
-                store.add(certificate).map_err(|_| Authority(INVALID_CERTIFICATE))?;
+                store
+                    .add(certificate)
+                    .map_err(|_| Authority(INVALID_CERTIFICATE))?;
             }
         }
         match &self.client {
@@ -146,7 +165,10 @@ impl RedisTls {
             client_cert: certificate.into_bytes(),
             client_key: key.expose_secret().as_bytes().to_vec(),
         });
-        Ok(TlsCertificates { root_cert: self.authority.map(String::into_bytes), client_tls })
+        Ok(TlsCertificates {
+            root_cert: self.authority.map(String::into_bytes),
+            client_tls,
+        })
     }
 }
 
@@ -157,17 +179,26 @@ fn check_client(certificate: &str, key: &SecretString) -> Result<(), RedisEndpoi
     })?;
     match CertifiedKey::from_der(chain, key, &default_provider()) {
         Ok(_) => Ok(()),
-        Err(TlsError::InconsistentKeys(_)) => Err(PrivateKey("contains the private key of another certificate")),
+        Err(TlsError::InconsistentKeys(_)) => Err(PrivateKey(
+            "contains the private key of another certificate",
+        )),
         Err(TlsError::InvalidCertificate(_)) => Err(Certificate(INVALID_CERTIFICATE)),
-        Err(_) => Err(PrivateKey("contains a private key that is not valid, or not of a supported kind")),
+        Err(_) => Err(PrivateKey(
+            "contains a private key that is not valid, or not of a supported kind",
+        )),
     }
 }
 
 /// Returns the certificates in a text: at least one. The parser's own messages repeat parts of the text.
 fn certificates(text: &str) -> Result<Vec<CertificateDer<'static>>, &'static str> {
-    let certificates = CertificateDer::pem_slice_iter(text.as_bytes()).collect::<Result<Vec<_>, _>>();
+    let certificates =
+        CertificateDer::pem_slice_iter(text.as_bytes()).collect::<Result<Vec<_>, _>>();
     let certificates = certificates.map_err(|_| INVALID_CERTIFICATE)?;
-    if certificates.is_empty() { Err("contains no certificate in PEM format") } else { Ok(certificates) }
+    if certificates.is_empty() {
+        Err("contains no certificate in PEM format")
+    } else {
+        Ok(certificates)
+    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,8 @@ use std::fmt;
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use redis::{
-    ConnectionAddr, ConnectionInfo, ErrorKind, ProtocolVersion, RedisError, RedisResult, TlsCertificates, TlsMode,
+    ConnectionAddr, ConnectionInfo, ErrorKind, ProtocolVersion, RedisError, RedisResult,
+    TlsCertificates, TlsMode,
     sentinel::{SentinelClientBuilder, SentinelServerType},
 };
 use secrecy::{ExposeSecret, SecretString};
@@ -26,16 +27,22 @@ impl Sentinels {
     /// Asks all Sentinels for the address of the master, which has to confirm that it is one. `server` has the login
     /// for it.
     pub(super) async fn find_master(&self, server: &ConnectionInfo) -> RedisResult<ConnectionAddr> {
-        let mut answers: FuturesUnordered<_> =
-            self.addresses.iter().map(|sentinel| self.ask(sentinel, server)).collect();
+        let mut answers: FuturesUnordered<_> = self
+            .addresses
+            .iter()
+            .map(|sentinel| self.ask(sentinel, server))
+            .collect();
         let mut named = Vec::new();
-        let mut failure = RedisError::from((ErrorKind::Client, "the Sentinels name different masters"));
+        let mut failure =
+            RedisError::from((ErrorKind::Client, "the Sentinels name different masters"));
         while let Some(answer) = answers.next().await {
             match answer {
                 Err(error) => failure = error,
                 Ok(master) => {
                     named.push(master.clone());
-                    if named.iter().filter(|other| **other == master).count() > self.addresses.len() / 2 {
+                    if named.iter().filter(|other| **other == master).count()
+                        > self.addresses.len() / 2
+                    {
                         return Ok(master);
                     }
                 }
@@ -45,9 +52,17 @@ impl Sentinels {
     }
 
     /// Opens connections of its own: one that was kept may hang.
-    async fn ask(&self, sentinel: &ConnectionAddr, server: &ConnectionInfo) -> RedisResult<ConnectionAddr> {
+    async fn ask(
+        &self,
+        sentinel: &ConnectionAddr,
+        server: &ConnectionInfo,
+    ) -> RedisResult<ConnectionAddr> {
         let login = server.redis_settings();
-        let builder = SentinelClientBuilder::new([sentinel.clone()], &self.service, SentinelServerType::Master)?;
+        let builder = SentinelClientBuilder::new(
+            [sentinel.clone()],
+            &self.service,
+            SentinelServerType::Master,
+        )?;
         let mut builder = builder.set_client_to_redis_db(login.db());
         // With RESP3, the reason for a refused login is that of the server.
         builder = builder.set_client_to_redis_protocol(ProtocolVersion::RESP3);
@@ -69,7 +84,13 @@ impl Sentinels {
             builder = builder.set_client_to_redis_certificates(certificates.clone());
             builder = builder.set_client_to_sentinel_certificates(certificates.clone());
         }
-        Ok(builder.build()?.async_get_client().await?.get_connection_info().addr().clone())
+        Ok(builder
+            .build()?
+            .async_get_client()
+            .await?
+            .get_connection_info()
+            .addr()
+            .clone())
     }
 }
 

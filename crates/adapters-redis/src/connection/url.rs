@@ -7,7 +7,8 @@ use secrecy::SecretString;
 use super::sentinels::Sentinels;
 
 const NO_URL: &str = "is not a URL of Redis (a / in a password is written %2F)";
-const WRONG_OPTION: &str = "has an unknown or repeated option (a ? or & in a password is written %3F or %26)";
+const WRONG_OPTION: &str =
+    "has an unknown or repeated option (a ? or & in a password is written %3F or %26)";
 const NO_PASSWORD: &str = "has a user without a password";
 
 /// Parses a URL. With Sentinels, the server has the login and the address of the first Sentinel.
@@ -19,10 +20,16 @@ pub(super) fn parse_url(text: &str) -> Result<(ConnectionInfo, Option<Sentinels>
 }
 
 /// Parses `[user:password@]host[:port],…/service[/database][?sentinel_user=…&sentinel_password=…]`.
-fn parse_sentinels(scheme: &str, rest: &str) -> Result<(ConnectionInfo, Option<Sentinels>), &'static str> {
+fn parse_sentinels(
+    scheme: &str,
+    rest: &str,
+) -> Result<(ConnectionInfo, Option<Sentinels>), &'static str> {
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
     let (login, hosts) = authority.split_at(authority.rfind('@').map_or(0, |at| at + 1));
-    let addresses: Vec<_> = hosts.split(',').map(|host| parse_address(scheme, host)).collect::<Result<_, _>>()?;
+    let addresses: Vec<_> = hosts
+        .split(',')
+        .map(|host| parse_address(scheme, host))
+        .collect::<Result<_, _>>()?;
     let first = hosts.split(',').next().unwrap_or_default();
     let mut url = parse_redis_url(&format!("{scheme}://{login}{first}/{path}")).ok_or(NO_URL)?;
     let (mut user, mut password) = (None, None);
@@ -41,20 +48,34 @@ fn parse_sentinels(scheme: &str, rest: &str) -> Result<(ConnectionInfo, Option<S
     }
     let path = url.path().trim_start_matches('/').to_owned();
     let (service, database) = path.split_once('/').unwrap_or((&path, ""));
-    if service.is_empty() || !service.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte)) {
+    if service.is_empty()
+        || !service
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
+    {
         return Err("has no valid name of a service behind the Sentinels");
     }
     url.set_path(database);
     url.set_query(None);
     let password = password.map(SecretString::from);
-    let sentinels = Sentinels { addresses, service: service.to_owned(), user, password, certificates: None };
+    let sentinels = Sentinels {
+        addresses,
+        service: service.to_owned(),
+        user,
+        password,
+        certificates: None,
+    };
     Ok((parse_server(url.as_str())?, Some(sentinels)))
 }
 
 fn parse_address(scheme: &str, host: &str) -> Result<ConnectionAddr, &'static str> {
-    let has_port = host.rsplit_once(':').is_some_and(|(_, end)| !end.ends_with(']'));
+    let has_port = host
+        .rsplit_once(':')
+        .is_some_and(|(_, end)| !end.ends_with(']'));
     let port = if has_port { "" } else { ":26379" };
-    Ok(parse_server(&format!("{scheme}://{host}{port}"))?.addr().clone())
+    Ok(parse_server(&format!("{scheme}://{host}{port}"))?
+        .addr()
+        .clone())
 }
 
 /// Parses the URL of a server. The driver ignores options that it does not support: they are refused here.
@@ -62,7 +83,9 @@ fn parse_server(text: &str) -> Result<ConnectionInfo, &'static str> {
     let url = parse_redis_url(text).ok_or(NO_URL)?;
     match url.fragment() {
         None => {}
-        Some("insecure") => return Err("ends in #insecure: the server's certificate would not be verified"),
+        Some("insecure") => {
+            return Err("ends in #insecure: the server's certificate would not be verified");
+        }
         Some(_) => return Err("has a part after # (a # in a password is written %23)"),
     }
     let is_socket = url.scheme().ends_with("unix");

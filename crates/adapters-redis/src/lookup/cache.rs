@@ -53,8 +53,14 @@ impl Cache {
 
     /// Returns the record of a token, or `None` if Redis has to be queried.
     pub(crate) fn get(&self, digest: &ApiKeyDigest, now: Instant) -> Option<TokenRecord> {
-        let record = self.known.get(digest).or_else(|| self.unknown.get(digest))?;
-        record.expires.is_none_or(|expires| now < expires).then_some(record)
+        let record = self
+            .known
+            .get(digest)
+            .or_else(|| self.unknown.get(digest))?;
+        record
+            .expires
+            .is_none_or(|expires| now < expires)
+            .then_some(record)
     }
 
     /// Joins the lookup of this token that is in flight, or registers one. Fails if the bound on lookups is reached.
@@ -69,7 +75,15 @@ impl Cache {
         let permit = Arc::clone(&self.permits).try_acquire_owned()?;
         let (outcome, receiver) = watch::channel(None);
         in_flight.insert(digest, receiver.clone());
-        Ok((receiver, Some(PendingLookup { cache: Arc::clone(self), digest, outcome, _permit: permit })))
+        Ok((
+            receiver,
+            Some(PendingLookup {
+                cache: Arc::clone(self),
+                digest,
+                outcome,
+                _permit: permit,
+            }),
+        ))
     }
 
     /// Removes a token that was changed.
@@ -89,7 +103,9 @@ impl Cache {
 
     fn in_flight(&self) -> MutexGuard<'_, HashMap<ApiKeyDigest, OutcomeReceiver>> {
         // A panic under the lock leaves no partial change.
-        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
+        self.in_flight
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -101,7 +117,11 @@ impl PendingLookup {
             && let Ok(record) = &outcome
         {
             let Cache { known, unknown, .. } = &*self.cache;
-            let (cache, other) = if record.key.is_some() { (known, unknown) } else { (unknown, known) };
+            let (cache, other) = if record.key.is_some() {
+                (known, unknown)
+            } else {
+                (unknown, known)
+            };
             other.remove(&self.digest);
             cache.insert(self.digest, record.clone());
         }

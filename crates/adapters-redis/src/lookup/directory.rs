@@ -42,13 +42,25 @@ impl RedisApiKeyDirectory {
     ///
     /// # Panics
     /// Outside of a tokio runtime.
-    pub async fn connect(endpoint: RedisEndpoint, settings: RedisSettings, registry: &mut Registry) -> Self {
+    pub async fn connect(
+        endpoint: RedisEndpoint,
+        settings: RedisSettings,
+        registry: &mut Registry,
+    ) -> Self {
         let registry = registry.sub_registry_with_prefix("keys");
-        let state = Arc::new(LookupState::new(endpoint, &settings, Metrics::register(registry)));
+        let state = Arc::new(LookupState::new(
+            endpoint,
+            &settings,
+            Metrics::register(registry),
+        ));
         registry.register_collector(Box::new(LeaseGauge(Arc::clone(&state.lease))));
         let mut session = JoinSet::new();
         session.spawn(session::supervise(settings.lease, Arc::clone(&state)));
-        let directory = Self { state, runtime: Handle::current(), _session: session };
+        let directory = Self {
+            state,
+            runtime: Handle::current(),
+            _session: session,
+        };
         // Without a session, each lookup fails with the reason.
         let _ = timeout(settings.timeout * 2, directory.state.attempted.notified()).await;
         directory
@@ -57,21 +69,32 @@ impl RedisApiKeyDirectory {
     /// Queries Redis, or waits for the lookup of the same token that is in flight.
     async fn query(&self, digest: ApiKeyDigest) -> Result<TokenRecord, StoreFailure> {
         let keyspace = &self.state.keyspace;
-        let started = self.state.cache.start_lookup(digest).map_err(|_| StoreFailure::Overloaded);
+        let started = self
+            .state
+            .cache
+            .start_lookup(digest)
+            .map_err(|_| StoreFailure::Overloaded);
         let (mut outcome, pending) = started?;
         if let Some(pending) = pending {
             let state = Arc::clone(&self.state);
             self.runtime.spawn(async move {
                 let name = state.keyspace.token(&digest);
-                pending.finish(state.look_up(|connection| token::find(connection, &name)).await);
+                pending.finish(
+                    state
+                        .look_up(|connection| token::find(connection, &name))
+                        .await,
+                );
             });
         }
         // The lookup has a timeout. This one applies if the runtime is too busy to enforce that, or is shut down.
-        let outcome = match timeout(keyspace.timeout * 5 / 4, outcome.wait_for(Option::is_some)).await {
-            Ok(outcome) => outcome.ok().and_then(|outcome| outcome.clone()),
-            Err(_) => Some(Err(RedisFailure::Timeout)),
-        };
-        outcome.unwrap_or_else(|| Err(keyspace.not_connected())).map_err(|failure| keyspace.store_failure(&failure))
+        let outcome =
+            match timeout(keyspace.timeout * 5 / 4, outcome.wait_for(Option::is_some)).await {
+                Ok(outcome) => outcome.ok().and_then(|outcome| outcome.clone()),
+                Err(_) => Some(Err(RedisFailure::Timeout)),
+            };
+        outcome
+            .unwrap_or_else(|| Err(keyspace.not_connected()))
+            .map_err(|failure| keyspace.store_failure(&failure))
     }
 }
 
@@ -79,14 +102,25 @@ impl RedisApiKeyDirectory {
 impl ApiKeyDirectory for RedisApiKeyDirectory {
     async fn find(&self, digest: ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, StoreFailure> {
         let now = Instant::now();
-        let LookupState { lease, cache, metrics, .. } = &*self.state;
-        let cached = if lease.is_valid(now) { cache.get(&digest, now) } else { None };
+        let LookupState {
+            lease,
+            cache,
+            metrics,
+            ..
+        } = &*self.state;
+        let cached = if lease.is_valid(now) {
+            cache.get(&digest, now)
+        } else {
+            None
+        };
         let record = if let Some(record) = cached {
             metrics.hits.inc();
             record
         } else {
             metrics.misses.inc();
-            self.query(digest).await.inspect_err(|error| metrics.failures.count(error))?
+            self.query(digest)
+                .await
+                .inspect_err(|error| metrics.failures.count(error))?
         };
         Ok(record.key)
     }
@@ -98,7 +132,11 @@ impl Readiness for RedisApiKeyDirectory {
     async fn check(&self) -> Result<(), Cause> {
         let ready = self.state.lease.is_valid(Instant::now());
         let keyspace = &self.state.keyspace;
-        if ready { Ok(()) } else { Err(keyspace.describe(&keyspace.not_connected()).into()) }
+        if ready {
+            Ok(())
+        } else {
+            Err(keyspace.describe(&keyspace.not_connected()).into())
+        }
     }
 }
 
@@ -110,6 +148,11 @@ impl Collector for LeaseGauge {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
         let help = "Time for which cached API keys are still accepted if Redis sends nothing more";
         let remaining = ConstGauge::new(self.0.remaining(Instant::now()).as_secs_f64());
-        remaining.encode(encoder.encode_descriptor("lease_remaining_seconds", help, None, MetricType::Gauge)?)
+        remaining.encode(encoder.encode_descriptor(
+            "lease_remaining_seconds",
+            help,
+            None,
+            MetricType::Gauge,
+        )?)
     }
 }

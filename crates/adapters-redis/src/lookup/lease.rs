@@ -14,12 +14,17 @@ pub(crate) struct Lease {
 impl Lease {
     /// Creates a lease that has expired.
     pub(crate) fn new(length: Duration) -> Self {
-        Self { start: Instant::now(), end: AtomicU64::new(0), length }
+        Self {
+            start: Instant::now(),
+            end: AtomicU64::new(0),
+            length,
+        }
     }
 
     /// Extends the lease after the response to a heartbeat that was sent at this moment.
     pub(crate) fn renew(&self, sent: Instant) {
-        self.end.store(self.nanoseconds(sent + self.length), Ordering::Release);
+        self.end
+            .store(self.nanoseconds(sent + self.length), Ordering::Release);
     }
 
     pub(crate) fn expire(&self) {
@@ -32,7 +37,11 @@ impl Lease {
 
     /// Time for which the lease is still valid.
     pub(crate) fn remaining(&self, now: Instant) -> Duration {
-        Duration::from_nanos(self.end.load(Ordering::Acquire).saturating_sub(self.nanoseconds(now)))
+        Duration::from_nanos(
+            self.end
+                .load(Ordering::Acquire)
+                .saturating_sub(self.nanoseconds(now)),
+        )
     }
 
     /// Time until half of the lease is left: then the next heartbeat is sent, however slow the last response was.

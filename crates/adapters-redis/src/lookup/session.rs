@@ -67,7 +67,12 @@ pub(crate) async fn supervise(lease: Duration, state: Arc<LookupState>) {
 /// Returns the command after which Redis sends an invalidation for each change of a token.
 pub(crate) fn tracking_command(keyspace: &Keyspace) -> Cmd {
     let mut tracking = cmd("CLIENT");
-    tracking.arg("TRACKING").arg("ON").arg("BCAST").arg("PREFIX").arg(&keyspace.tokens);
+    tracking
+        .arg("TRACKING")
+        .arg("ON")
+        .arg("BCAST")
+        .arg("PREFIX")
+        .arg(&keyspace.tokens);
     tracking
 }
 
@@ -101,11 +106,23 @@ impl Session {
             // One server for both connections, also while Sentinels replace the master.
             let server = state.keyspace.endpoint.master(timeout).await?;
             let invalidations = server.connect(timeout, on_push.clone()).await?;
-            Ok((invalidations, server.connect(timeout, on_push).await?, server))
+            Ok((
+                invalidations,
+                server.connect(timeout, on_push).await?,
+                server,
+            ))
         };
         let (invalidations, lookups, server) = opened.await.map_err(RedisFailure::Unavailable)?;
-        let mut session = Self { server, invalidations, lookups, closed, state };
-        tracking_command(&session.state.keyspace).exec_async(&mut session.invalidations).await?;
+        let mut session = Self {
+            server,
+            invalidations,
+            lookups,
+            closed,
+            state,
+        };
+        tracking_command(&session.state.keyspace)
+            .exec_async(&mut session.invalidations)
+            .await?;
         // Tests the commands of a lookup, with a token that does not exist.
         let unknown = session.state.keyspace.token(&ApiKeyDigest([0; 32]));
         token::find(session.lookups.clone(), &unknown).await?;
@@ -117,7 +134,11 @@ impl Session {
 
     /// Renews the lease until a connection fails.
     async fn run(mut self, lease: Duration) -> RedisFailure {
-        let (closed, state, server) = (Arc::clone(&self.closed), Arc::clone(&self.state), self.server.clone());
+        let (closed, state, server) = (
+            Arc::clone(&self.closed),
+            Arc::clone(&self.state),
+            self.server.clone(),
+        );
         tokio::select! {
             () = closed.notified() => RedisFailure::Unavailable(format!("Redis at {server} closed the connection")),
             other = other_master(&state.keyspace, &server) => {
@@ -130,7 +151,9 @@ impl Session {
     async fn keep_lease(&mut self, lease: Duration) -> keyspace::Result<Infallible> {
         loop {
             sleep(self.state.lease.until_half(Instant::now())).await;
-            timeout(lease / 2, self.heartbeat()).await.map_err(|_| RedisFailure::Timeout)??;
+            timeout(lease / 2, self.heartbeat())
+                .await
+                .map_err(|_| RedisFailure::Timeout)??;
             if self.state.flushed.swap(false, Ordering::Relaxed) {
                 self.log_missing_index().await?;
             }
@@ -140,14 +163,20 @@ impl Session {
     /// Renews the lease if both connections respond, and their server is still the master.
     async fn heartbeat(&mut self) -> RedisResult<()> {
         let sent = Instant::now();
-        tokio::try_join!(check_role(&mut self.invalidations), check_role(&mut self.lookups))?;
+        tokio::try_join!(
+            check_role(&mut self.invalidations),
+            check_role(&mut self.lookups)
+        )?;
         self.state.lease.renew(sent);
         Ok(())
     }
 
     async fn log_missing_index(&mut self) -> RedisResult<()> {
         let index = &self.state.keyspace.index;
-        let exists: bool = cmd("EXISTS").arg(index).query_async(&mut self.lookups).await?;
+        let exists: bool = cmd("EXISTS")
+            .arg(index)
+            .query_async(&mut self.lookups)
+            .await?;
         if !exists {
             tracing::error!(
                 index,

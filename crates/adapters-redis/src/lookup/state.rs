@@ -44,10 +44,19 @@ impl Metrics {
     pub(crate) fn register(registry: &mut Registry) -> Self {
         let help = "Lookups of API keys: hit in the cache, or miss";
         let [hits, misses] = counters(registry, "cache_lookups", help, "result", ["hit", "miss"]);
-        let failures = FailureCounters::register(registry, "lookup_failures", "Lookups of API keys without a result");
+        let failures = FailureCounters::register(
+            registry,
+            "lookup_failures",
+            "Lookups of API keys without a result",
+        );
         let help = "1 if the session with Redis is up, otherwise 0";
         let connected = registered(registry, "redis_connected", help, Gauge::default());
-        Self { hits, misses, failures, connected }
+        Self {
+            hits,
+            misses,
+            failures,
+            connected,
+        }
     }
 }
 
@@ -76,22 +85,33 @@ impl<C: Clone + Send + Sync> LookupState<C> {
     pub(crate) fn new(endpoint: RedisEndpoint, settings: &RedisSettings, metrics: Metrics) -> Self {
         Self {
             keyspace: Keyspace::new(endpoint, &settings.prefix, settings.timeout),
-            cache: Arc::new(Cache::new(settings.max_known, settings.max_unknown, settings.max_lookups)),
+            cache: Arc::new(Cache::new(
+                settings.max_known,
+                settings.max_unknown,
+                settings.max_lookups,
+            )),
             lease: Arc::new(Lease::new(settings.lease)),
             metrics,
             flushed: AtomicBool::new(false),
             attempted: Notify::new(),
-            link: watch::Sender::new(Link { connection: None, wait_until: Instant::now() }),
+            link: watch::Sender::new(Link {
+                connection: None,
+                wait_until: Instant::now(),
+            }),
         }
     }
 
     pub(crate) fn begin_session(&self, connection: C) {
-        self.link.send_modify(|link| link.connection = Some(connection));
+        self.link
+            .send_modify(|link| link.connection = Some(connection));
     }
 
     /// Ends the session. For one timeout, lookups wait for the next one.
     pub(crate) fn end_session(&self) {
-        self.link.send_replace(Link { connection: None, wait_until: Instant::now() + self.keyspace.timeout });
+        self.link.send_replace(Link {
+            connection: None,
+            wait_until: Instant::now() + self.keyspace.timeout,
+        });
         // Lookups of this session were registered before: their results are no longer cached.
         self.cache.clear();
         self.lease.expire();
@@ -122,8 +142,12 @@ impl<C: Clone + Send + Sync> LookupState<C> {
             let mut link = self.link.subscribe();
             loop {
                 let wait_until = link.borrow_and_update().wait_until;
-                let up = timeout_at(wait_until, link.wait_for(|link| link.connection.is_some())).await;
-                let connection = up.ok().and_then(Result::ok).and_then(|link| link.connection.clone());
+                let up =
+                    timeout_at(wait_until, link.wait_for(|link| link.connection.is_some())).await;
+                let connection = up
+                    .ok()
+                    .and_then(Result::ok)
+                    .and_then(|link| link.connection.clone());
                 let connection = connection.ok_or_else(|| self.keyspace.not_connected())?;
                 select! {
                     biased;
@@ -136,6 +160,8 @@ impl<C: Clone + Send + Sync> LookupState<C> {
                 }
             }
         };
-        timeout(self.keyspace.timeout, in_session).await.unwrap_or(Err(RedisFailure::Timeout))
+        timeout(self.keyspace.timeout, in_session)
+            .await
+            .unwrap_or(Err(RedisFailure::Timeout))
     }
 }

@@ -9,7 +9,9 @@ use animal_store_adapters_redis::RedisSettings;
 use futures_util::{FutureExt, future::join_all};
 
 use crate::{
-    requests::{Accepted, Failed, Refused, becomes, cached, changes_to, pause, use_token, wait_until},
+    requests::{
+        Accepted, Failed, Refused, becomes, cached, changes_to, pause, use_token, wait_until,
+    },
     setup::{Proxied, add, long_lease, long_timeouts, name, run},
 };
 
@@ -18,10 +20,18 @@ async fn a_cached_token_sends_nothing_to_redis() {
     let proxied = Proxied::new(long_timeouts()).await;
     proxied.keys.add("key", "token").await;
     for (token, outcome) in [("token", Accepted), ("invented", Refused)] {
-        wait_until("it is cached", async || cached(&proxied.directory, token) == Some(outcome)).await;
+        wait_until("it is cached", async || {
+            cached(&proxied.directory, token) == Some(outcome)
+        })
+        .await;
         let counts = || {
-            let [hits, misses] = ["hit", "miss"].map(|result| format!("cache_lookups_total{{result=\"{result}\"}}"));
-            (proxied.metric(&hits), proxied.metric(&misses), proxied.lookups())
+            let [hits, misses] =
+                ["hit", "miss"].map(|result| format!("cache_lookups_total{{result=\"{result}\"}}"));
+            (
+                proxied.metric(&hits),
+                proxied.metric(&misses),
+                proxied.lookups(),
+            )
         };
         let (hits, misses, lookups) = counts();
         for _ in 0..1000 {
@@ -35,8 +45,14 @@ async fn a_cached_token_sends_nothing_to_redis() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_that_is_deleted_by_hand_is_refused() {
     let proxied = Proxied::new(long_timeouts()).await;
-    let commands =
-        ["DEL {}", "RENAME {} elsewhere", "PEXPIRE {} 1", "HDEL {} id label scopes", "MOVE {} 1", "FLUSHALL"];
+    let commands = [
+        "DEL {}",
+        "RENAME {} elsewhere",
+        "PEXPIRE {} 1",
+        "HDEL {} id label scopes",
+        "MOVE {} 1",
+        "FLUSHALL",
+    ];
     for (number, command) in commands.into_iter().enumerate() {
         let token = format!("token-{number}");
         proxied.add_and_cache(&token).await;
@@ -52,9 +68,15 @@ async fn a_cached_token_expires_in_time_without_redis() {
     let (lifetime, clock) = (Duration::from_secs(4), Duration::from_millis(50));
     let proxied = Proxied::new(long_lease()).await;
     let earliest = Instant::now() + lifetime;
-    proxied.keys.change(add("key", "token", Some(lifetime))).await;
+    proxied
+        .keys
+        .change(add("key", "token", Some(lifetime)))
+        .await;
     let latest = Instant::now() + lifetime;
-    wait_until("it is cached", async || cached(&proxied.directory, "token") == Some(Accepted)).await;
+    wait_until("it is cached", async || {
+        cached(&proxied.directory, "token") == Some(Accepted)
+    })
+    .await;
     proxied.proxy.freeze();
     let mut used = Instant::now();
     while cached(&proxied.directory, "token") == Some(Accepted) {
@@ -68,7 +90,12 @@ async fn a_cached_token_expires_in_time_without_redis() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn invented_tokens_do_not_evict_those_of_keys() {
-    let proxied = Proxied::new(RedisSettings { max_known: 10, max_unknown: 10, ..long_timeouts() }).await;
+    let proxied = Proxied::new(RedisSettings {
+        max_known: 10,
+        max_unknown: 10,
+        ..long_timeouts()
+    })
+    .await;
     proxied.add_and_cache("token").await;
     let before = proxied.lookups();
     // The cache prefers a token that was used again.
@@ -78,22 +105,40 @@ async fn invented_tokens_do_not_evict_those_of_keys() {
         }
     }
     assert_eq!(proxied.lookups() - before, 500);
-    assert_eq!(cached(&proxied.directory, "token"), Some(Accepted), "it was evicted");
+    assert_eq!(
+        cached(&proxied.directory, "token"),
+        Some(Accepted),
+        "it was evicted"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tokens_beyond_the_capacity_are_looked_up_and_not_cached() {
-    let proxied = Proxied::new(RedisSettings { max_known: 10, max_unknown: 10, ..long_timeouts() }).await;
+    let proxied = Proxied::new(RedisSettings {
+        max_known: 10,
+        max_unknown: 10,
+        ..long_timeouts()
+    })
+    .await;
     for number in 0..50 {
-        proxied.keys.add(&format!("key-{number}"), &format!("known-{number}")).await;
+        proxied
+            .keys
+            .add(&format!("key-{number}"), &format!("known-{number}"))
+            .await;
     }
     for (kind, outcome) in [("known", Accepted), ("unknown", Refused)] {
         let before = proxied.lookups();
         for number in (0..50).chain(0..50) {
-            assert_eq!(use_token(&proxied.directory, &format!("{kind}-{number}")).await, outcome);
+            assert_eq!(
+                use_token(&proxied.directory, &format!("{kind}-{number}")).await,
+                outcome
+            );
         }
         let lookups = proxied.lookups() - before;
-        assert!(lookups >= 90, "{kind}: only {lookups} of 100 were looked up");
+        assert!(
+            lookups >= 90,
+            "{kind}: only {lookups} of 100 were looked up"
+        );
     }
 }
 

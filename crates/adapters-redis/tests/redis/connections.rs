@@ -10,7 +10,9 @@ use std::{
     thread,
 };
 
-use animal_store_adapters_redis::{RedisApiKeyStore, RedisEndpoint, RedisEndpointError, RedisSettings, RedisTls};
+use animal_store_adapters_redis::{
+    RedisApiKeyStore, RedisEndpoint, RedisEndpointError, RedisSettings, RedisTls,
+};
 use animal_store_app::ports::{ApiKeyStore, StoreFailure};
 use animal_store_test_servers::{Certificates, RedisServer};
 use secrecy::{ExposeSecret, SecretString};
@@ -44,25 +46,47 @@ pub(crate) async fn fails_with(endpoint: RedisEndpoint, settings: RedisSettings,
     let address = endpoint.to_string();
     let store = RedisApiKeyStore::new(endpoint.clone(), "shop:", settings.timeout, 0);
     let error = store.list().await.expect_err(reason);
-    let StoreFailure::Unavailable(cause) = &error else { panic!("{error:?}") };
+    let StoreFailure::Unavailable(cause) = &error else {
+        panic!("{error:?}")
+    };
     let cause = cause.to_string();
-    assert!(cause.contains(&address) && cause.contains(reason), "{cause} instead of {reason}");
+    assert!(
+        cause.contains(&address) && cause.contains(reason),
+        "{cause} instead of {reason}"
+    );
     for hint in ["requires TLS", "tls_cert_file"] {
         assert_eq!(cause.contains(hint), reason.contains(hint), "{cause}");
     }
-    assert!(!format!("{error:?} {:?}", error.source()).contains("hunter2"), "{error:?}");
+    assert!(
+        !format!("{error:?} {:?}", error.source()).contains("hunter2"),
+        "{error:?}"
+    );
 
     let directory = Keys::over(endpoint, settings).directory().await;
     assert!(!is_ready(&directory).await);
     let outcome = find(&directory, "token").await;
-    let Err(StoreFailure::Unavailable(cause)) = outcome else { panic!("{outcome:?}") };
-    assert_eq!(cause.to_string(), format!("there is no connection to Redis at {address}"));
+    let Err(StoreFailure::Unavailable(cause)) = outcome else {
+        panic!("{outcome:?}")
+    };
+    assert_eq!(
+        cause.to_string(),
+        format!("there is no connection to Redis at {address}")
+    );
 }
 
 /// A server on which the user `app` may do everything.
 fn server_with_user(password: &str) -> RedisServer {
     let server = RedisServer::start();
-    server.command(&["ACL", "SETUSER", "app", "on", &format!(">{password}"), "~*", "&*", "+@all"]);
+    server.command(&[
+        "ACL",
+        "SETUSER",
+        "app",
+        "on",
+        &format!(">{password}"),
+        "~*",
+        "&*",
+        "+@all",
+    ]);
     server
 }
 
@@ -72,8 +96,16 @@ async fn a_unix_socket_works() {
     let url = format!("unix://{}", server.socket().display());
     works(endpoint(&url)).await;
     works(endpoint(&format!("{url}?db=2&user=app&pass=secret"))).await;
-    fails(endpoint(&format!("{url}?db=2&user=app&pass=hunter2")), WRONG_PASSWORD).await;
-    fails(endpoint(&format!("{url}.elsewhere?pass=hunter2")), "No such file").await;
+    fails(
+        endpoint(&format!("{url}?db=2&user=app&pass=hunter2")),
+        WRONG_PASSWORD,
+    )
+    .await;
+    fails(
+        endpoint(&format!("{url}.elsewhere?pass=hunter2")),
+        "No such file",
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -83,16 +115,28 @@ async fn users_passwords_and_databases_work() {
     works(at("app:s%3Ae%2Fc%40r%20et@")).await;
     fails(at("app:hunter2@"), WRONG_PASSWORD).await;
     works(endpoint(&format!("{}/3", server.url()))).await;
-    fails(endpoint(&format!("{}/16", server.url())), "DB index is out of range").await;
-    Keys::at(&format!("{}/3", server.url()), long_timeouts()).add("key", "token").await;
+    fails(
+        endpoint(&format!("{}/16", server.url())),
+        "DB index is out of range",
+    )
+    .await;
+    Keys::at(&format!("{}/3", server.url()), long_timeouts())
+        .add("key", "token")
+        .await;
     for (database, outcome) in [("/3", Accepted), ("", Refused), ("/0", Refused)] {
-        let directory = Keys::at(&format!("{}{database}", server.url()), long_timeouts()).directory().await;
+        let directory = Keys::at(&format!("{}{database}", server.url()), long_timeouts())
+            .directory()
+            .await;
         assert_eq!(use_token(&directory, "token").await, outcome, "{database}");
     }
     run(&server, "CONFIG SET requirepass secret");
     works(at(":secret@")).await;
     fails(at(""), "requires a password, and the URL contains none").await;
-    fails(endpoint("redis://app:hunter2@localhost:1"), "Connection refused").await;
+    fails(
+        endpoint("redis://app:hunter2@localhost:1"),
+        "Connection refused",
+    )
+    .await;
 }
 
 /// Starts a server that responds to the first request of each connection, and closes it.
@@ -113,8 +157,13 @@ fn server_that_responds(response: &'static str) -> RedisEndpoint {
 async fn another_kind_of_server_is_not_taken_for_redis() {
     let http = server_that_responds("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
     fails(http, "does not respond like Redis: check the address").await;
-    let old = server_that_responds("-ERR unknown command `HELLO`\r\n-ERR unknown\r\n-ERR unknown\r\n");
-    fails(old, "does not support RESP3: version 6.0 or later is required").await;
+    let old =
+        server_that_responds("-ERR unknown command `HELLO`\r\n-ERR unknown\r\n-ERR unknown\r\n");
+    fails(
+        old,
+        "does not support RESP3: version 6.0 or later is required",
+    )
+    .await;
 }
 
 fn read(path: &Path) -> String {
@@ -124,7 +173,12 @@ fn read(path: &Path) -> String {
 pub(crate) fn tls(authority: Option<&Certificates>, client: Option<&Certificates>) -> RedisTls {
     RedisTls {
         authority: authority.map(|certificates| read(&certificates.authority)),
-        client: client.map(|certificates| (read(&certificates.client), read(&certificates.client_key).into())),
+        client: client.map(|certificates| {
+            (
+                read(&certificates.client),
+                read(&certificates.client_key).into(),
+            )
+        }),
     }
 }
 
@@ -132,7 +186,11 @@ pub(crate) fn tls(authority: Option<&Certificates>, client: Option<&Certificates
 async fn tls_works_only_with_the_right_certificates() {
     const SERVER: &str = "; check keys.redis.tls_ca_file and the host in the URL";
     const CLIENT: &str = "; check keys.redis.tls_cert_file";
-    let (server, other, plain) = (RedisServer::with_tls(), RedisServer::with_tls(), RedisServer::start());
+    let (server, other, plain) = (
+        RedisServer::with_tls(),
+        RedisServer::with_tls(),
+        RedisServer::start(),
+    );
     let (ours, theirs) = (server.certificates(), other.certificates());
     let at = |url: &str, tls| RedisEndpoint::parse(&url.into(), tls).expect("an endpoint");
     works(at(&server.url(), tls(Some(ours), Some(ours)))).await;
@@ -152,9 +210,21 @@ async fn tls_works_only_with_the_right_certificates() {
     fails(at(&address, tls(Some(ours), Some(ours))), SERVER).await;
 
     let to_encrypted = endpoint(&server.url().replace("rediss", "redis"));
-    fails(to_encrypted, "; if it requires TLS, the URL must begin with rediss://").await;
-    let to_plain = at(&plain.url().replace("redis", "rediss"), tls(Some(ours), None));
-    fails_with(to_plain, settings(), "; if it does not use TLS, the URL must begin with redis://").await;
+    fails(
+        to_encrypted,
+        "; if it requires TLS, the URL must begin with rediss://",
+    )
+    .await;
+    let to_plain = at(
+        &plain.url().replace("redis", "rediss"),
+        tls(Some(ours), None),
+    );
+    fails_with(
+        to_plain,
+        settings(),
+        "; if it does not use TLS, the URL must begin with redis://",
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -164,7 +234,10 @@ async fn certificates_are_refused_without_tls_or_if_they_are_not_valid() {
     for url in ["redis://localhost", "unix:///run/redis.sock"] {
         for tls in [tls(Some(certificates), None), tls(None, Some(certificates))] {
             let error = RedisEndpoint::parse(&url.into(), tls);
-            assert!(matches!(error, Err(RedisEndpointError::NoTls)), "{url}: {error:?}");
+            assert!(
+                matches!(error, Err(RedisEndpointError::NoTls)),
+                "{url}: {error:?}"
+            );
         }
     }
     let good = tls(Some(certificates), Some(certificates));
@@ -174,20 +247,39 @@ async fn certificates_are_refused_without_tls_or_if_they_are_not_valid() {
     let broken = "-----BEGIN CERTIFICATE-----\nhunter2=\n-----END CERTIFICATE-----\n".to_owned();
     let empty = "-----BEGIN CERTIFICATE-----\naHVudGVyMg==\n-----END CERTIFICATE-----\n".to_owned();
     let refused = |authority: &str, certificate: &str, key: &SecretString| {
-        let tls =
-            RedisTls { authority: Some(authority.to_owned()), client: Some((certificate.to_owned(), key.clone())) };
+        let tls = RedisTls {
+            authority: Some(authority.to_owned()),
+            client: Some((certificate.to_owned(), key.clone())),
+        };
         let error = RedisEndpoint::parse(&"rediss://localhost".into(), tls).expect_err("not valid");
-        assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
+        assert!(
+            !format!("{error} {error:?}").contains("hunter2"),
+            "{error:?}"
+        );
         error
     };
     for text in ["hunter2", "", &broken, &empty, key.expose_secret()] {
         let error = refused(text, &certificate, &key);
-        assert!(matches!(error, RedisEndpointError::Authority(_)), "{error:?}");
+        assert!(
+            matches!(error, RedisEndpointError::Authority(_)),
+            "{error:?}"
+        );
         let error = refused(&authority, text, &key);
-        assert!(matches!(error, RedisEndpointError::Certificate(_)), "{error:?}");
+        assert!(
+            matches!(error, RedisEndpointError::Certificate(_)),
+            "{error:?}"
+        );
     }
-    for key in ["hunter2".into(), String::new().into(), certificate.clone().into(), foreign] {
+    for key in [
+        "hunter2".into(),
+        String::new().into(),
+        certificate.clone().into(),
+        foreign,
+    ] {
         let error = refused(&authority, &certificate, &key);
-        assert!(matches!(error, RedisEndpointError::PrivateKey(_)), "{error:?}");
+        assert!(
+            matches!(error, RedisEndpointError::PrivateKey(_)),
+            "{error:?}"
+        );
     }
 }

@@ -30,11 +30,19 @@ struct Corrupted {
 impl Corrupted {
     fn new() -> Self {
         let server = RedisServer::with(&["--enable-debug-command", "yes"]);
-        Self { keys: Keys::at(&server.url(), settings()), server }
+        Self {
+            keys: Keys::at(&server.url(), settings()),
+            server,
+        }
     }
 
     fn corrupt(&self, token: &str, corruption: &str) {
-        self.server.command(&["EVAL", &format!("redis.call('DEL', KEYS[1]) {corruption}"), "1", &name(token)]);
+        self.server.command(&[
+            "EVAL",
+            &format!("redis.call('DEL', KEYS[1]) {corruption}"),
+            "1",
+            &name(token),
+        ]);
     }
 
     /// Asserts that a list, and these changes, find an invalid entry.
@@ -43,7 +51,13 @@ impl Corrupted {
         assert!(matches!(list, Err(StoreFailure::Corrupt(_))), "{list:?}");
         for change in changes {
             let outcome = self.keys.store.change(change.clone(), "test").await;
-            assert!(matches!(outcome, Err(ApiKeyChangeError::Store(StoreFailure::Corrupt(_)))), "{outcome:?}");
+            assert!(
+                matches!(
+                    outcome,
+                    Err(ApiKeyChangeError::Store(StoreFailure::Corrupt(_)))
+                ),
+                "{outcome:?}"
+            );
         }
     }
 }
@@ -63,7 +77,10 @@ async fn a_value_that_is_not_a_token_is_an_error() {
         .await;
         // The error is not cached.
         let outcome = find(&directory, "token").await;
-        assert!(matches!(outcome, Err(StoreFailure::Corrupt(_))), "{corruption}: {outcome:?}");
+        assert!(
+            matches!(outcome, Err(StoreFailure::Corrupt(_))),
+            "{corruption}: {outcome:?}"
+        );
     }
 }
 
@@ -72,8 +89,14 @@ async fn a_value_that_is_not_a_token_is_an_error() {
 async fn a_token_is_found_by_id_label_and_scopes_alone() {
     let corrupted = Corrupted::new();
     let directory = corrupted.keys.directory().await;
-    corrupted.corrupt("token", "redis.call('HSET', KEYS[1], 'id', 'key', 'label', 'label', 'scopes', '*,write')");
-    let key = find(&directory, "token").await.expect("find").expect("a key");
+    corrupted.corrupt(
+        "token",
+        "redis.call('HSET', KEYS[1], 'id', 'key', 'label', 'label', 'scopes', '*,write')",
+    );
+    let key = find(&directory, "token")
+        .await
+        .expect("find")
+        .expect("a key");
     assert_eq!(key.scopes, Scopes::from_iter([Scope::Write]));
 }
 
@@ -87,10 +110,21 @@ async fn a_store_reports_an_invalid_token_with_its_key_and_changes_nothing() {
         corrupted.corrupt("token", corruption);
         let before = run(&corrupted.server, "DEBUG DIGEST");
 
-        corrupted.assert_corrupt(&[rotate("key", "new", Duration::ZERO), add("new", "token", None)]).await;
-        let Err(StoreFailure::Corrupt(cause)) = corrupted.keys.store.list().await else { panic!("it is not valid") };
+        corrupted
+            .assert_corrupt(&[
+                rotate("key", "new", Duration::ZERO),
+                add("new", "token", None),
+            ])
+            .await;
+        let Err(StoreFailure::Corrupt(cause)) = corrupted.keys.store.list().await else {
+            panic!("it is not valid")
+        };
         assert!(cause.to_string().starts_with("API key key: "), "{cause}");
-        assert_eq!(run(&corrupted.server, "DEBUG DIGEST"), before, "{corruption}");
+        assert_eq!(
+            run(&corrupted.server, "DEBUG DIGEST"),
+            before,
+            "{corruption}"
+        );
     }
 }
 
@@ -101,12 +135,16 @@ async fn a_key_is_revoked_even_if_one_of_its_tokens_is_not_valid() {
             let corrupted = Corrupted::new();
             let (keys, directory) = (&corrupted.keys, corrupted.keys.directory().await);
             keys.add("key", "old").await;
-            keys.change(rotate("key", "new", Duration::from_hours(1))).await;
+            keys.change(rotate("key", "new", Duration::from_hours(1)))
+                .await;
             keys.add("other", "other").await;
             corrupted.corrupt(bad, corruption);
 
             let revoked = keys.change(revoke("key")).await.before.expect("the key");
-            assert_eq!((revoked.key.id.as_str(), revoked.key.label.as_str()), ("key", "unreadable"));
+            assert_eq!(
+                (revoked.key.id.as_str(), revoked.key.label.as_str()),
+                ("key", "unreadable")
+            );
             for token in ["old", "new"] {
                 becomes(&directory, token, Refused).await;
             }
@@ -120,6 +158,8 @@ async fn an_invalid_index_is_an_error_and_not_an_empty_list() {
     let corrupted = Corrupted::new();
     corrupted.keys.add("key", "token").await;
     run(&corrupted.server, "SET shop:v1:index index");
-    corrupted.assert_corrupt(&[revoke("key"), add("other", "other", None)]).await;
+    corrupted
+        .assert_corrupt(&[revoke("key"), add("other", "other", None)])
+        .await;
     assert_eq!(run(&corrupted.server, "DBSIZE"), "3");
 }

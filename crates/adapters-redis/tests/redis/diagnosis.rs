@@ -13,7 +13,14 @@ use crate::{
 
 /// A server that loses nothing in a crash.
 fn durable() -> RedisServer {
-    RedisServer::with(&["--appendonly", "yes", "--appendfsync", "always", "--enable-debug-command", "yes"])
+    RedisServer::with(&[
+        "--appendonly",
+        "yes",
+        "--appendfsync",
+        "always",
+        "--enable-debug-command",
+        "yes",
+    ])
 }
 
 fn admin(server: &RedisServer) -> Keys {
@@ -25,7 +32,14 @@ async fn a_healthy_server_has_no_finding_but_ok_and_is_not_changed() {
     let server = durable();
     admin(&server).add("key", "token").await;
     let before = run(&server, "DEBUG DIGEST");
-    let found = user(&server, "reader", "%R~shop:v1:*", &format!("{READER} +config|get")).diagnose().await;
+    let found = user(
+        &server,
+        "reader",
+        "%R~shop:v1:*",
+        &format!("{READER} +config|get"),
+    )
+    .diagnose()
+    .await;
     assert_eq!(conspicuous(&found), [""; 0], "{found:#?}");
     assert_eq!(found.len(), 6, "{found:#?}");
     assert_eq!(run(&server, "DEBUG DIGEST"), before);
@@ -35,12 +49,25 @@ async fn a_healthy_server_has_no_finding_but_ok_and_is_not_changed() {
 async fn what_the_documented_user_may_not_read_is_unknown() {
     let server = durable();
     admin(&server).add("key", "token").await;
-    let found = user(&server, "reader", "%R~shop:v1:*", READER).diagnose().await;
-    assert_eq!(conspicuous(&found), ["redis.persistence", "redis.eviction"], "{found:#?}");
+    let found = user(&server, "reader", "%R~shop:v1:*", READER)
+        .diagnose()
+        .await;
+    assert_eq!(
+        conspicuous(&found),
+        ["redis.persistence", "redis.eviction"],
+        "{found:#?}"
+    );
     assert_finding(&found, "redis.persistence", Unknown, "appendonly yes");
     assert_finding(&found, "redis.eviction", Unknown, "noeviction");
 
-    let found = user(&server, "informed", "%R~shop:v1:*", &format!("{READER} +info")).diagnose().await;
+    let found = user(
+        &server,
+        "informed",
+        "%R~shop:v1:*",
+        &format!("{READER} +info"),
+    )
+    .diagnose()
+    .await;
     assert_eq!(conspicuous(&found), [""; 0], "{found:#?}");
 }
 
@@ -48,9 +75,25 @@ async fn what_the_documented_user_may_not_read_is_unknown() {
 async fn each_missing_permission_is_found() {
     let server = durable();
     for permission in READER.split(' ') {
-        let found = user(&server, permission, "%R~shop:v1:*", &without(READER, permission)).diagnose().await;
-        let subject = if permission == "+exists" { "redis.index" } else { "redis.permissions" };
-        assert_finding(&found, subject, Error, "docs/operations/redis.md lists the permissions");
+        let found = user(
+            &server,
+            permission,
+            "%R~shop:v1:*",
+            &without(READER, permission),
+        )
+        .diagnose()
+        .await;
+        let subject = if permission == "+exists" {
+            "redis.index"
+        } else {
+            "redis.permissions"
+        };
+        assert_finding(
+            &found,
+            subject,
+            Error,
+            "docs/operations/redis.md lists the permissions",
+        );
         assert_eq!(found.len(), 6, "{permission} {found:#?}");
     }
 }
@@ -60,11 +103,26 @@ async fn a_server_without_keys_a_replica_and_a_cluster_are_found() {
     let server = RedisServer::start();
     let found = admin(&server).diagnose().await;
     assert_finding(&found, "redis.index", Warning, "shop:v1:index");
-    assert_finding(&found, "redis.index", Warning, "as a user of Redis who may (keys.redis.admin_url)");
+    assert_finding(
+        &found,
+        "redis.index",
+        Warning,
+        "as a user of Redis who may (keys.redis.admin_url)",
+    );
     run(&server, "REPLICAOF 127.0.0.1 1");
-    assert_finding(&admin(&server).diagnose().await, "redis.connection", Error, "replica");
+    assert_finding(
+        &admin(&server).diagnose().await,
+        "redis.connection",
+        Error,
+        "replica",
+    );
     let cluster = RedisServer::with(&["--cluster-enabled", "yes"]);
-    assert_finding(&admin(&cluster).diagnose().await, "redis.mode", Error, "cluster");
+    assert_finding(
+        &admin(&cluster).diagnose().await,
+        "redis.mode",
+        Error,
+        "cluster",
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -77,13 +135,36 @@ async fn settings_with_which_keys_can_be_lost_are_found() {
         ("no", "always", "3600 1", Warning),
         ("no", "always", "", Error),
     ] {
-        server.command(&["CONFIG", "SET", "appendonly", append_only, "appendfsync", fsync, "save", save]);
-        assert_finding(&keys.diagnose().await, "redis.persistence", verdict, "appendonly yes");
+        server.command(&[
+            "CONFIG",
+            "SET",
+            "appendonly",
+            append_only,
+            "appendfsync",
+            fsync,
+            "save",
+            save,
+        ]);
+        assert_finding(
+            &keys.diagnose().await,
+            "redis.persistence",
+            verdict,
+            "appendonly yes",
+        );
     }
-    for (limit, policy, verdict) in
-        [("0", "allkeys-lru", Ok), ("10mb", "noeviction", Ok), ("10mb", "allkeys-lru", Error)]
-    {
-        server.command(&["CONFIG", "SET", "maxmemory", limit, "maxmemory-policy", policy]);
+    for (limit, policy, verdict) in [
+        ("0", "allkeys-lru", Ok),
+        ("10mb", "noeviction", Ok),
+        ("10mb", "allkeys-lru", Error),
+    ] {
+        server.command(&[
+            "CONFIG",
+            "SET",
+            "maxmemory",
+            limit,
+            "maxmemory-policy",
+            policy,
+        ]);
         assert_finding(&keys.diagnose().await, "redis.eviction", verdict, "");
     }
 }
@@ -93,8 +174,19 @@ async fn a_server_that_stops_responding_ends_the_diagnosis_with_what_was_found_b
     let server = RedisServer::start();
     let proxy = FaultProxy::to(server.port());
     proxy.hold("TRACKING");
-    let found = Keys::at(&format!("redis://{}", proxy.address()), settings()).diagnose().await;
-    assert_finding(&found, "redis.permissions", Error, "did not respond in time");
-    assert_eq!(found.last().map(|finding| finding.subject), Some("redis.permissions"), "{found:#?}");
+    let found = Keys::at(&format!("redis://{}", proxy.address()), settings())
+        .diagnose()
+        .await;
+    assert_finding(
+        &found,
+        "redis.permissions",
+        Error,
+        "did not respond in time",
+    );
+    assert_eq!(
+        found.last().map(|finding| finding.subject),
+        Some("redis.permissions"),
+        "{found:#?}"
+    );
     assert_finding(&found, "redis.mode", Ok, "standalone");
 }

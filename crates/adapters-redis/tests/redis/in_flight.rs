@@ -23,7 +23,10 @@ async fn response_in_flight() -> (Proxied, ApiKey, JoinHandle<Option<Arc<ApiKey>
     }
     invalidations_arrive(&proxied, "before").await;
     let lookup = start_lookup(&proxied);
-    wait_until("the response is held up", async || proxied.proxy.held() == 1).await;
+    wait_until("the response is held up", async || {
+        proxied.proxy.held() == 1
+    })
+    .await;
     (proxied, key, lookup)
 }
 
@@ -31,7 +34,10 @@ async fn response_in_flight() -> (Proxied, ApiKey, JoinHandle<Option<Arc<ApiKey>
 /// it.
 async fn invalidations_arrive(proxied: &Proxied, witness: &str) {
     run(&proxied.server, &format!("SET {} changed", name(witness)));
-    wait_until("the witness is invalidated", async || find(&proxied.directory, witness).now_or_never().is_none()).await;
+    wait_until("the witness is invalidated", async || {
+        find(&proxied.directory, witness).now_or_never().is_none()
+    })
+    .await;
 }
 
 fn start_lookup(proxied: &Proxied) -> JoinHandle<Option<Arc<ApiKey>>> {
@@ -49,9 +55,17 @@ async fn a_response_from_before_a_key_was_removed_is_neither_cached_nor_shared_a
         assert_eq!(proxied.proxy.held(), 1);
         proxied.proxy.heal();
 
-        assert_eq!(lookup.await.expect("the lookup").as_deref(), Some(&key), "it was valid when Redis was queried");
+        assert_eq!(
+            lookup.await.expect("the lookup").as_deref(),
+            Some(&key),
+            "it was valid when Redis was queried"
+        );
         assert_eq!(later.await.expect("the lookup"), None, "{command}");
-        assert_eq!(find(&proxied.directory, "token").await.expect("find"), None, "{command}");
+        assert_eq!(
+            find(&proxied.directory, "token").await.expect("find"),
+            None,
+            "{command}"
+        );
     }
 }
 
@@ -70,13 +84,22 @@ async fn a_response_from_before_a_change_does_not_prevent_the_caching_of_a_later
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn requests_wait_for_the_next_session_and_those_of_a_key_that_is_revoked_meanwhile_are_refused() {
+async fn requests_wait_for_the_next_session_and_those_of_a_key_that_is_revoked_meanwhile_are_refused()
+ {
     let mut proxied = Proxied::new(long_wait()).await;
     proxied.add_and_cache("revoked").await;
     proxied.add_and_cache("kept").await;
     proxied.proxy.freeze();
-    wait_until("the session ends", async || proxied.metric("redis_connected") == 0).await;
-    let Proxied { directory, keys, proxy, .. } = &mut proxied;
+    wait_until("the session ends", async || {
+        proxied.metric("redis_connected") == 0
+    })
+    .await;
+    let Proxied {
+        directory,
+        keys,
+        proxy,
+        ..
+    } = &mut proxied;
     // The requests begin first.
     let revocation = async {
         keys.revoke("revoked").await;
@@ -103,17 +126,30 @@ async fn a_lookup_in_flight_when_its_session_ends_is_sent_again_in_the_next_one(
         let directory = proxied.directory.clone();
         let interruption = async {
             // If the lease expires on a busy machine, they are sent again.
-            wait_until("Redis responds to both", async || proxied.lookups() >= before + 2).await;
-            wait_until("the responses are held up", async || proxied.proxy.held() > 0).await;
+            wait_until("Redis responds to both", async || {
+                proxied.lookups() >= before + 2
+            })
+            .await;
+            wait_until("the responses are held up", async || {
+                proxied.proxy.held() > 0
+            })
+            .await;
             proxied.proxy.freeze();
             let accepted = proxied.proxy.accepted();
             end(&proxied.proxy);
             // The lease can expire shortly before the session ends.
-            wait_until("the next session is opened", async || proxied.proxy.accepted() > accepted).await;
+            wait_until("the next session is opened", async || {
+                proxied.proxy.accepted() > accepted
+            })
+            .await;
             proxied.keys.revoke("revoked").await;
             proxied.proxy.heal();
         };
-        let (revoked, kept, ()) = join!(use_token(&directory, "revoked"), use_token(&directory, "kept"), interruption);
+        let (revoked, kept, ()) = join!(
+            use_token(&directory, "revoked"),
+            use_token(&directory, "kept"),
+            interruption
+        );
         assert_eq!((revoked, kept), (Refused, Accepted));
     }
 }

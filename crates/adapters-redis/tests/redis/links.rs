@@ -13,7 +13,9 @@ use animal_store_test_servers::{FaultProxy, RedisServer};
 use tokio::{join, sync::oneshot, time::timeout};
 
 use crate::{
-    requests::{Accepted, Failed, Refused, becomes, changes_to, is_ready, pause, use_token, wait_until},
+    requests::{
+        Accepted, Failed, Refused, becomes, changes_to, is_ready, pause, use_token, wait_until,
+    },
     setup::{Keys, LEASE, Proxied, find, long_lease, long_timeouts, run, settings},
 };
 
@@ -30,7 +32,11 @@ async fn with_keys(settings: RedisSettings) -> Proxied {
 /// The key `revoked` was revoked meanwhile.
 async fn recovers(proxied: &Proxied) {
     changes_to(&proxied.directory, "revoked", Refused).await;
-    for (token, outcome) in [("used", Accepted), ("unused", Accepted), ("invented", Refused)] {
+    for (token, outcome) in [
+        ("used", Accepted),
+        ("unused", Accepted),
+        ("invented", Refused),
+    ] {
         becomes(&proxied.directory, token, outcome).await;
     }
     wait_until("it is ready", async || is_ready(&proxied.directory).await).await;
@@ -40,12 +46,21 @@ async fn recovers(proxied: &Proxied) {
 /// the server is paused, the revocation is confirmed when it has resumed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_redis_does_not_respond_only_cached_tokens_are_accepted_for_one_lease() {
-    let faults: [fn(&Proxied); 3] =
-        [|proxied| proxied.proxy.freeze(), |proxied| proxied.proxy.delay(3 * LEASE), |proxied| proxied.server.pause()];
+    let faults: [fn(&Proxied); 3] = [
+        |proxied| proxied.proxy.freeze(),
+        |proxied| proxied.proxy.delay(3 * LEASE),
+        |proxied| proxied.server.pause(),
+    ];
     for fault in faults {
         let mut proxied = with_keys(settings()).await;
         fault(&proxied);
-        let Proxied { directory, keys, proxy, server, .. } = &mut proxied;
+        let Proxied {
+            directory,
+            keys,
+            proxy,
+            server,
+            ..
+        } = &mut proxied;
         let since = Instant::now();
         let requests = async {
             while since.elapsed() < 2 * LEASE {
@@ -87,13 +102,20 @@ async fn after_connections_were_closed_every_request_fails_until_there_is_a_sess
 
 async fn is_unavailable(proxied: &Proxied, token: &str) {
     let outcome = find(&proxied.directory, token).await;
-    assert!(matches!(outcome, Err(StoreFailure::Unavailable(_))), "{token}: {outcome:?}");
+    assert!(
+        matches!(outcome, Err(StoreFailure::Unavailable(_))),
+        "{token}: {outcome:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lease_counts_from_its_heartbeat_and_not_from_the_response() {
     let lease = Duration::from_secs(1);
-    let proxied = Proxied::new(RedisSettings { lease, ..long_timeouts() }).await;
+    let proxied = Proxied::new(RedisSettings {
+        lease,
+        ..long_timeouts()
+    })
+    .await;
     proxied.proxy.delay(lease / 8);
     let (mut last, mut renewals) = (proxied.lease(), 0);
     wait_until("it is renewed three times", async || {
@@ -110,12 +132,25 @@ async fn a_lease_counts_from_its_heartbeat_and_not_from_the_response() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_lost_its_data_accepts_no_key() {
     let mut proxied = with_keys(long_lease()).await;
-    assert!(proxied.lease() > 0.0 && proxied.lease() <= long_lease().lease.as_secs_f64(), "{}", proxied.lease());
-    assert_eq!((proxied.metric("redis_connected"), proxied.failures("unavailable")), (1, 0));
+    assert!(
+        proxied.lease() > 0.0 && proxied.lease() <= long_lease().lease.as_secs_f64(),
+        "{}",
+        proxied.lease()
+    );
+    assert_eq!(
+        (
+            proxied.metric("redis_connected"),
+            proxied.failures("unavailable")
+        ),
+        (1, 0)
+    );
     proxied.server.stop();
     // The lease does not expire within this test.
     changes_to(&proxied.directory, "used", Failed).await;
-    assert_eq!((proxied.metric("redis_connected"), proxied.lease()), (0, 0.0));
+    assert_eq!(
+        (proxied.metric("redis_connected"), proxied.lease()),
+        (0, 0.0)
+    );
     assert!(proxied.failures("unavailable") > 0);
 
     proxied.server.start_again();
@@ -128,7 +163,8 @@ async fn a_server_that_lost_its_data_accepts_no_key() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_directory_that_starts_without_a_connection_fails_and_recovers() {
-    for prepare in [FaultProxy::refuse, |proxy: &mut FaultProxy| proxy.freeze()] as [fn(&mut _); 2] {
+    for prepare in [FaultProxy::refuse, |proxy: &mut FaultProxy| proxy.freeze()] as [fn(&mut _); 2]
+    {
         let mut proxied = Proxied::with_proxy(settings(), prepare).await;
         proxied.keys.add("key", "token").await;
         assert!(!is_ready(&proxied.directory).await);
@@ -151,13 +187,18 @@ async fn if_only_invalidations_are_held_up_a_key_is_accepted_for_one_lease_at_mo
     proxy.hold("invalidate");
     let keys = Keys::at(&server.url(), settings());
     keys.add("key", "token").await;
-    let directory = Keys::at(&format!("redis://{}", proxy.address()), settings()).directory().await;
+    let directory = Keys::at(&format!("redis://{}", proxy.address()), settings())
+        .directory()
+        .await;
     becomes(&directory, "token", Accepted).await;
     keys.revoke("key").await;
     let revoked = Instant::now();
     while revoked.elapsed() < 2 * LEASE {
         let sent = revoked.elapsed();
-        assert!(use_token(&directory, "token").await != Accepted || sent < LEASE, "{sent:?}");
+        assert!(
+            use_token(&directory, "token").await != Accepted || sent < LEASE,
+            "{sent:?}"
+        );
         pause().await;
     }
     assert_eq!(proxy.held(), 1);
@@ -172,7 +213,9 @@ async fn after_redis_closed_either_connection_a_revoked_key_is_not_accepted() {
         proxied.add_and_cache(token).await;
         let clients = run(&proxied.server, "CLIENT LIST TYPE normal");
         let mut clients = clients.lines().filter(|client| client.contains(" resp=3"));
-        let client = clients.find(|client| client.contains(flag)).expect("the connection");
+        let client = clients
+            .find(|client| client.contains(flag))
+            .expect("the connection");
         let id = client.split([' ', '=']).nth(1).expect("its id");
         assert_eq!(run(&proxied.server, &format!("CLIENT KILL ID {id}")), "1");
 
@@ -190,7 +233,10 @@ async fn no_task_has_to_run_for_a_lease_to_expire() {
     let (sender, receiver) = oneshot::channel();
     let (stop, stopped) = mpsc::channel::<()>();
     let blocked = thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
         let directory = runtime.block_on(async {
             let directory = Keys::at(&url, settings()).directory().await;
             becomes(&directory, "token", Accepted).await;

@@ -17,7 +17,11 @@ use crate::{
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lookups_beyond_the_bound_are_refused_at_once_and_no_others_are() {
-    let mut proxied = Proxied::new(RedisSettings { max_lookups: 3, ..long_timeouts() }).await;
+    let mut proxied = Proxied::new(RedisSettings {
+        max_lookups: 3,
+        ..long_timeouts()
+    })
+    .await;
     proxied.add_and_cache("token").await;
     let directory = Arc::clone(&proxied.directory);
     proxied.proxy.freeze();
@@ -25,34 +29,57 @@ async fn lookups_beyond_the_bound_are_refused_at_once_and_no_others_are() {
     let bounded = ["token-0", "token-1", "token-2"];
     for token in bounded {
         // An earlier lookup may still have to return its permit.
-        wait_until("the lookup is pending", async || find(&directory, token).now_or_never().is_none()).await;
+        wait_until("the lookup is pending", async || {
+            find(&directory, token).now_or_never().is_none()
+        })
+        .await;
     }
     let before = proxied.failures("overloaded");
     for number in 3..100 {
         let outcome = find(&directory, &format!("token-{number}")).now_or_never();
-        assert!(matches!(outcome, Some(Err(StoreFailure::Overloaded))), "{outcome:?}");
+        assert!(
+            matches!(outcome, Some(Err(StoreFailure::Overloaded))),
+            "{outcome:?}"
+        );
     }
     assert_eq!(proxied.failures("overloaded"), before + 97);
     assert_eq!(cached(&directory, "token"), Some(Accepted));
 
     proxied.proxy.heal();
-    assert_eq!(join_all(bounded.map(|token| use_token(&directory, token))).await, [Refused; 3]);
-    wait_until("the permits are back", async || find(&directory, "token-3").await.is_ok()).await;
+    assert_eq!(
+        join_all(bounded.map(|token| use_token(&directory, token))).await,
+        [Refused; 3]
+    );
+    wait_until("the permits are back", async || {
+        find(&directory, "token-3").await.is_ok()
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lookups_over_a_frozen_connection_fail_after_the_timeout() {
     let proxied = Proxied::new(long_lease()).await;
     proxied.proxy.freeze();
-    let failed = timeout(TEST_TIMEOUT, find(&proxied.directory, "token")).await.expect("it fails in time");
+    let failed = timeout(TEST_TIMEOUT, find(&proxied.directory, "token"))
+        .await
+        .expect("it fails in time");
     assert!(matches!(failed, Err(StoreFailure::Timeout)), "{failed:?}");
-    assert_eq!((proxied.failures("timeout"), proxied.failures("unavailable")), (1, 0));
+    assert_eq!(
+        (proxied.failures("timeout"), proxied.failures("unavailable")),
+        (1, 0)
+    );
 }
 
 /// Each worker of the HTTP server has its own runtime. The request is cancelled as well.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lookup_continues_for_others_after_the_runtime_that_started_it_was_shut_down() {
-    let Proxied { directory, keys, mut proxy, server: _server, .. } = Proxied::new(long_timeouts()).await;
+    let Proxied {
+        directory,
+        keys,
+        mut proxy,
+        server: _server,
+        ..
+    } = Proxied::new(long_timeouts()).await;
     keys.add("key", "token").await;
     becomes(&directory, "earlier", Refused).await;
     proxy.freeze();
@@ -61,9 +88,17 @@ async fn a_lookup_continues_for_others_after_the_runtime_that_started_it_was_shu
     let (started, is_started) = oneshot::channel();
     let (joined, is_joined) = mpsc::channel::<()>();
     let worker = thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .expect("a runtime");
         let mut lookup = Box::pin(find(&other, "token"));
-        assert!(runtime.block_on(async { (&mut lookup).now_or_never() }).is_none(), "the connection is frozen");
+        assert!(
+            runtime
+                .block_on(async { (&mut lookup).now_or_never() })
+                .is_none(),
+            "the connection is frozen"
+        );
         started.send(()).expect("the test waits for it");
         is_joined.recv().expect_err("the sender is dropped");
     });

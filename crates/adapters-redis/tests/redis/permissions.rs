@@ -22,7 +22,9 @@ const USES: &str = "~shop:v1:uses:* +zadd";
 /// Permissions of the user for the administration.
 pub(crate) const WRITER: &str = "+watch +multi +exec +time +hget +hgetall +hmget +hset +hdel +del +pexpireat +zrange \
      +zrem +eval +zadd +zremrangebyrank +zremrangebyscore";
-const CALLS: [&str; 8] = ["add", "rotate", "revoke", "import", "check", "list", "log", "uses"];
+const CALLS: [&str; 8] = [
+    "add", "rotate", "revoke", "import", "check", "list", "log", "uses",
+];
 /// The calls that need a permission.
 const NEEDED: [(&str, &str); 17] = [
     ("+watch", "add rotate revoke import check list"),
@@ -48,12 +50,22 @@ const HOUR: Duration = Duration::from_hours(1);
 
 /// Creates a user that has only these permissions on these names.
 pub(crate) fn user(server: &RedisServer, name: &str, names: &str, permissions: &str) -> Keys {
-    run(server, &format!("ACL SETUSER {name} reset on >secret {names} {permissions}"));
-    Keys::at(&format!("redis://{name}:secret@localhost:{}", server.port()), long_timeouts())
+    run(
+        server,
+        &format!("ACL SETUSER {name} reset on >secret {names} {permissions}"),
+    );
+    Keys::at(
+        &format!("redis://{name}:secret@localhost:{}", server.port()),
+        long_timeouts(),
+    )
 }
 
 pub(crate) fn without(permissions: &str, left_out: &str) -> String {
-    permissions.split(' ').filter(|&permission| permission != left_out).collect::<Vec<_>>().join(" ")
+    permissions
+        .split(' ')
+        .filter(|&permission| permission != left_out)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -61,15 +73,25 @@ async fn a_directory_needs_five_permissions_on_its_own_names() {
     let server = RedisServer::start();
     let admin = Keys::at(&server.url(), long_timeouts());
     admin.add("key", "token").await;
-    let directory = user(&server, "reader", "%R~shop:v1:*", READER).directory().await;
+    let directory = user(&server, "reader", "%R~shop:v1:*", READER)
+        .directory()
+        .await;
     becomes(&directory, "token", Accepted).await;
     assert_eq!(use_token(&directory, "invented").await, Refused);
 
     // A connection has a name without a permission for it.
     let clients = run(&server, "CLIENT LIST");
-    let clients: Vec<_> = clients.lines().filter(|client| client.contains(" user=reader ")).collect();
+    let clients: Vec<_> = clients
+        .lines()
+        .filter(|client| client.contains(" user=reader "))
+        .collect();
     assert_eq!(clients.len(), 2, "{clients:?}");
-    assert!(clients.iter().all(|client| client.contains(" name=animal-store ")), "{clients:?}");
+    assert!(
+        clients
+            .iter()
+            .all(|client| client.contains(" name=animal-store ")),
+        "{clients:?}"
+    );
 
     admin.revoke("key").await;
     changes_to(&directory, "token", Refused).await;
@@ -78,13 +100,28 @@ async fn a_directory_needs_five_permissions_on_its_own_names() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_directory_that_lacks_a_permission_fails() {
     let server = RedisServer::start();
-    Keys::at(&server.url(), long_timeouts()).add("key", "token").await;
-    let elsewhere = ["%W~shop:v1:*", "%R~shop:v1:index", "%R~shop:v1:token:*", "%R~store:v1:*"];
-    let users = READER.split(' ').map(|left_out| ("%R~shop:v1:*", without(READER, left_out)));
+    Keys::at(&server.url(), long_timeouts())
+        .add("key", "token")
+        .await;
+    let elsewhere = [
+        "%W~shop:v1:*",
+        "%R~shop:v1:index",
+        "%R~shop:v1:token:*",
+        "%R~store:v1:*",
+    ];
+    let users = READER
+        .split(' ')
+        .map(|left_out| ("%R~shop:v1:*", without(READER, left_out)));
     for (names, permissions) in users.chain(elsewhere.map(|names| (names, READER.to_owned()))) {
-        let directory = user(&server, "reader", names, &permissions).directory().await;
+        let directory = user(&server, "reader", names, &permissions)
+            .directory()
+            .await;
         assert!(!is_ready(&directory).await, "{names} {permissions}");
-        assert_eq!(use_token(&directory, "token").await, Failed, "{names} {permissions}");
+        assert_eq!(
+            use_token(&directory, "token").await,
+            Failed,
+            "{names} {permissions}"
+        );
     }
 }
 
@@ -92,8 +129,13 @@ async fn a_directory_that_lacks_a_permission_fails() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_user_for_lookups_can_write_uses_and_nothing_else() {
     let server = RedisServer::start();
-    Keys::at(&server.url(), long_timeouts()).add("key", "token").await;
-    for (permissions, writes) in [(READER.to_owned(), [0, 1]), (format!("{USES} {READER}"), [1, 0])] {
+    Keys::at(&server.url(), long_timeouts())
+        .add("key", "token")
+        .await;
+    for (permissions, writes) in [
+        (READER.to_owned(), [0, 1]),
+        (format!("{USES} {READER}"), [1, 0]),
+    ] {
         let keys = user(&server, "reader", "%R~shop:v1:*", &permissions);
         becomes(&keys.directory().await, "token", Accepted).await;
         assert_eq!(note(&keys, &["key"]).await, writes, "{permissions}");
@@ -104,12 +146,20 @@ async fn the_user_for_lookups_can_write_uses_and_nothing_else() {
         ("HSET shop:v1:token:x id key", false),
         ("DEL shop:v1:uses:request", false),
     ] {
-        assert_eq!(run(&server, &format!("ACL DRYRUN reader {command}")) == "OK", is_permitted, "{command}");
+        assert_eq!(
+            run(&server, &format!("ACL DRYRUN reader {command}")) == "OK",
+            is_permitted,
+            "{command}"
+        );
     }
 }
 
 /// Runs one of [`CALLS`].
-async fn call(store: &RedisApiKeyStore, call: &str, imported: &IssuedApiKey) -> Result<(), ApiKeyChangeError> {
+async fn call(
+    store: &RedisApiKeyStore,
+    call: &str,
+    imported: &IssuedApiKey,
+) -> Result<(), ApiKeyChangeError> {
     let change = match call {
         "add" => add("new", "new", Some(HOUR)),
         "rotate" => rotate("key", "new", Duration::ZERO),
@@ -128,7 +178,11 @@ async fn call(store: &RedisApiKeyStore, call: &str, imported: &IssuedApiKey) -> 
 async fn a_call_of_a_store_without_a_permission_that_it_needs_fails_and_changes_nothing() {
     let server = RedisServer::with(&["--enable-debug-command", "yes"]);
     let admin = Keys::at(&server.url(), long_timeouts());
-    let imported = admin.change(add("new", "new", Some(HOUR))).await.after.expect("the key exists");
+    let imported = admin
+        .change(add("new", "new", Some(HOUR)))
+        .await
+        .after
+        .expect("the key exists");
     assert_eq!(NEEDED.map(|(permission, _)| permission).join(" "), WRITER);
     for (left_out, needed_by) in NEEDED {
         let writer = user(&server, "writer", "~shop:v1:*", &without(WRITER, left_out)).store;
@@ -145,23 +199,48 @@ async fn a_call_of_a_store_without_a_permission_that_it_needs_fails_and_changes_
                 panic!("{name} without {left_out}: {outcome:?}")
             };
             let cause = cause.to_string();
-            let start = format!("Redis at localhost:{} refused a command of the user \"writer\": ", server.port());
+            let start = format!(
+                "Redis at localhost:{} refused a command of the user \"writer\": ",
+                server.port()
+            );
             assert!(cause.starts_with(&start), "{left_out}: {cause}");
-            assert!(cause.ends_with("; docs/operations/redis.md lists the permissions that it needs"), "{cause}");
-            assert_eq!(run(&server, "DEBUG DIGEST"), before, "{name} without {left_out}");
+            assert!(
+                cause.ends_with("; docs/operations/redis.md lists the permissions that it needs"),
+                "{cause}"
+            );
+            assert_eq!(
+                run(&server, "DEBUG DIGEST"),
+                before,
+                "{name} without {left_out}"
+            );
         }
     }
-    let error = user(&server, "writer", "~store:*", WRITER).store.list().await.expect_err("no access to the names");
-    let StoreFailure::Unavailable(cause) = &error else { panic!("{error:?}") };
-    assert!(cause.to_string().contains("the user \"writer\" access to the names shop:v1:*: NOPERM"), "{cause}");
+    let error = user(&server, "writer", "~store:*", WRITER)
+        .store
+        .list()
+        .await
+        .expect_err("no access to the names");
+    let StoreFailure::Unavailable(cause) = &error else {
+        panic!("{error:?}")
+    };
+    assert!(
+        cause
+            .to_string()
+            .contains("the user \"writer\" access to the names shop:v1:*: NOPERM"),
+        "{cause}"
+    );
 }
 
 /// The permissions to remove them are optional: what stays is harmless.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn entries_of_keys_that_do_not_exist_are_removed_with_permission() {
-    for (permissions, left) in
-        [(WRITER.to_owned(), ""), (without(&without(WRITER, "+hdel"), "+zrem"), "shop:v1:index\nshop:v1:uses:request")]
-    {
+    for (permissions, left) in [
+        (WRITER.to_owned(), ""),
+        (
+            without(&without(WRITER, "+hdel"), "+zrem"),
+            "shop:v1:index\nshop:v1:uses:request",
+        ),
+    ] {
         let server = RedisServer::start();
         let keys = user(&server, "writer", "~shop:v1:*", &permissions);
         keys.add("ended", "ended").await;

@@ -26,14 +26,22 @@ impl Refusing {
         keys.add("used", "used").await;
         let directory = keys.directory().await;
         becomes(&directory, "used", Accepted).await;
-        Self { server, keys, directory }
+        Self {
+            server,
+            keys,
+            directory,
+        }
     }
 
     /// Waits until every request fails. Until then, none has the wrong outcome. Afterwards, all fail.
     async fn every_request_fails(&self) {
         wait_until("every request fails", async || {
             let mut outcomes = Vec::new();
-            for (token, wrong) in [("used", Refused), ("unused", Refused), ("invented", Accepted)] {
+            for (token, wrong) in [
+                ("used", Refused),
+                ("unused", Refused),
+                ("invented", Accepted),
+            ] {
                 let outcome = use_token(&self.directory, token).await;
                 assert_ne!(outcome, wrong, "{token}");
                 outcomes.push(outcome);
@@ -47,15 +55,33 @@ impl Refusing {
     }
 
     async fn recovers(&self) {
-        for (token, outcome) in [("used", Accepted), ("unused", Accepted), ("invented", Refused)] {
+        for (token, outcome) in [
+            ("used", Accepted),
+            ("unused", Accepted),
+            ("invented", Refused),
+        ] {
             becomes(&self.directory, token, outcome).await;
         }
-        assert_eq!(self.keys.listed().await, ["unused", "used"], "a key was changed");
+        assert_eq!(
+            self.keys.listed().await,
+            ["unused", "used"],
+            "a key was changed"
+        );
     }
 
     async fn no_key_can_be_made(&self) {
-        unavailable(self.keys.store.change(add("new", "new", None), "test").await);
-        unavailable(self.keys.store.change(rotate("used", "new", Duration::ZERO), "test").await);
+        unavailable(
+            self.keys
+                .store
+                .change(add("new", "new", None), "test")
+                .await,
+        );
+        unavailable(
+            self.keys
+                .store
+                .change(rotate("used", "new", Duration::ZERO), "test")
+                .await,
+        );
         unavailable(self.keys.store.check_writable().await);
     }
 
@@ -67,12 +93,23 @@ impl Refusing {
 
 fn unavailable<T: std::fmt::Debug>(outcome: Result<T, impl Into<ApiKeyChangeError>>) {
     let error = outcome.expect_err("it is unavailable").into();
-    assert!(matches!(error, ApiKeyChangeError::Store(StoreFailure::Unavailable(_))), "{error:?}");
+    assert!(
+        matches!(
+            error,
+            ApiKeyChangeError::Store(StoreFailure::Unavailable(_))
+        ),
+        "{error:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_redis_loads_its_data_requests_fail_and_nothing_is_changed() {
-    let options = ["--enable-debug-command", "yes", "--loading-process-events-interval-bytes", "1024"];
+    let options = [
+        "--enable-debug-command",
+        "yes",
+        "--loading-process-events-interval-bytes",
+        "1024",
+    ];
     let refusing = Refusing::with(&options).await;
     run(&refusing.server, "DEBUG POPULATE 6000 filler 100");
     run(&refusing.server, "CONFIG SET key-load-delay 5000");
@@ -125,9 +162,21 @@ async fn in_a_full_redis_keys_are_looked_up_listed_and_revoked_but_none_can_be_m
     refusing.keys.revoke("used").await;
     changes_to(&refusing.directory, "used", Refused).await;
     assert_eq!(refusing.keys.listed().await, ["unused"]);
-    assert_eq!(run(&refusing.server, "HKEYS shop:v1:index"), "unused", "the others were removed");
-    let entries = refusing.keys.store.list_changes().await.expect("list the changes");
-    assert!(entries.len() == 3 && entries.iter().all(|entry| entry.change == "create"), "{entries:?}");
+    assert_eq!(
+        run(&refusing.server, "HKEYS shop:v1:index"),
+        "unused",
+        "the others were removed"
+    );
+    let entries = refusing
+        .keys
+        .store
+        .list_changes()
+        .await
+        .expect("list the changes");
+    assert!(
+        entries.len() == 3 && entries.iter().all(|entry| entry.change == "create"),
+        "{entries:?}"
+    );
 }
 
 /// Gives the user `app` all permissions, and the password `right`.
@@ -140,7 +189,10 @@ async fn without_its_user_or_a_permission_requests_fail_until_they_are_back() {
     for command in ["ACL DELUSER app", "ACL SETUSER app -pttl"] {
         let server = RedisServer::start();
         create_user(&server);
-        let keys = Keys::at(&format!("redis://app:right@localhost:{}", server.port()), settings());
+        let keys = Keys::at(
+            &format!("redis://app:right@localhost:{}", server.port()),
+            settings(),
+        );
         keys.add("key", "token").await;
         let directory = keys.directory().await;
         becomes(&directory, "token", Accepted).await;

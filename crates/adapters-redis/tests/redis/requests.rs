@@ -47,7 +47,10 @@ pub(crate) fn cached(directory: &RedisApiKeyDirectory, token: &str) -> Option<Ou
 pub(crate) async fn becomes(directory: &RedisApiKeyDirectory, token: &str, expected: Outcome) {
     wait_until(&format!("{token} becomes {expected:?}"), async || {
         let outcome = use_token(directory, token).await;
-        assert!(outcome == expected || outcome == Failed, "{token}: {outcome:?} before {expected:?}");
+        assert!(
+            outcome == expected || outcome == Failed,
+            "{token}: {outcome:?} before {expected:?}"
+        );
         outcome == expected
     })
     .await;
@@ -57,10 +60,16 @@ pub(crate) async fn becomes(directory: &RedisApiKeyDirectory, token: &str, expec
 ///
 /// On a connection that works the lease never expires: the outcome changes only if an invalidation is applied.
 pub(crate) async fn changes_to(directory: &RedisApiKeyDirectory, token: &str, expected: Outcome) {
-    wait_until(&format!("{token} becomes {expected:?}"), async || use_token(directory, token).await == expected).await;
+    wait_until(&format!("{token} becomes {expected:?}"), async || {
+        use_token(directory, token).await == expected
+    })
+    .await;
     for _ in 0..10 {
         let outcome = use_token(directory, token).await;
-        assert!(outcome == expected || outcome == Failed, "{token}: {outcome:?} after {expected:?}");
+        assert!(
+            outcome == expected || outcome == Failed,
+            "{token}: {outcome:?} after {expected:?}"
+        );
     }
 }
 

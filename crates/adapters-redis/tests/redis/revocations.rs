@@ -34,12 +34,24 @@ impl Interrupted {
         let server = RedisServer::start();
         let proxy = FaultProxy::to(server.port());
         let keys = Keys::at(&server.url(), long_timeouts());
-        let held = Arc::new(Keys::at(&format!("redis://{}", proxy.address()), long_timeouts()));
-        Self { keys, held, proxy, server }
+        let held = Arc::new(Keys::at(
+            &format!("redis://{}", proxy.address()),
+            long_timeouts(),
+        ));
+        Self {
+            keys,
+            held,
+            proxy,
+            server,
+        }
     }
 
     /// Starts a call that waits before it sends this command.
-    async fn start<T, F>(&self, command: &'static str, call: impl FnOnce(Arc<Keys>) -> F) -> JoinHandle<T>
+    async fn start<T, F>(
+        &self,
+        command: &'static str,
+        call: impl FnOnce(Arc<Keys>) -> F,
+    ) -> JoinHandle<T>
     where
         T: Send + 'static,
         F: Future<Output = T> + Send + 'static,
@@ -55,7 +67,10 @@ impl Interrupted {
         command: &'static str,
         id: &'static str,
     ) -> JoinHandle<Result<ChangedApiKey, ApiKeyChangeError>> {
-        self.start(command, async move |keys| keys.store.change(revoke(id), "test").await).await
+        self.start(command, async move |keys| {
+            keys.store.change(revoke(id), "test").await
+        })
+        .await
     }
 
     async fn listed(&self) -> Vec<IssuedApiKey> {
@@ -72,7 +87,12 @@ impl Interrupted {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_that_a_key_gets_during_its_revocation_is_revoked() {
-    for (command, grace) in [(READ, Duration::ZERO), (READ, HOUR), (REMOVAL, Duration::ZERO), (REMOVAL, HOUR)] {
+    for (command, grace) in [
+        (READ, Duration::ZERO),
+        (READ, HOUR),
+        (REMOVAL, Duration::ZERO),
+        (REMOVAL, HOUR),
+    ] {
         let mut interrupted = Interrupted::new();
         interrupted.keys.add("key", "token").await;
         let revocation = interrupted.start_revocation(command, "key").await;
@@ -107,12 +127,20 @@ async fn a_token_that_moves_to_another_key_during_a_revocation_is_not_revoked() 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_that_is_imported_while_a_list_removes_its_id_stays_listed() {
     let mut interrupted = Interrupted::new();
-    interrupted.keys.change(add("key", "token", Some(HOUR))).await;
+    interrupted
+        .keys
+        .change(add("key", "token", Some(HOUR)))
+        .await;
     let backup = interrupted.listed().await.remove(0);
     // As if it had expired.
     run(&interrupted.server, &format!("DEL {}", name("token")));
-    let list = interrupted.start(REMOVAL, async move |keys| keys.listed().await).await;
-    interrupted.keys.change(ApiKeyChange::Import(backup.clone())).await;
+    let list = interrupted
+        .start(REMOVAL, async move |keys| keys.listed().await)
+        .await;
+    interrupted
+        .keys
+        .change(ApiKeyChange::Import(backup.clone()))
+        .await;
     interrupted.proxy.heal();
 
     list.await.expect("no panic");
@@ -128,21 +156,33 @@ async fn a_token_that_is_missing_in_the_index_is_not_given_to_another_key() {
     run(&server, "DEL shop:v1:index");
     let before = run(&server, &format!("DUMP {}", name("token")));
     let added = keys.store.change(add("b", "token", None), "test").await;
-    assert!(matches!(added, Err(ApiKeyChangeError::Refused(_))), "{added:?}");
+    assert!(
+        matches!(added, Err(ApiKeyChangeError::Refused(_))),
+        "{added:?}"
+    );
     assert_eq!(run(&server, &format!("DUMP {}", name("token"))), before);
     assert_eq!(keys.listed().await, [""; 0]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn if_the_connection_is_lost_the_outcome_of_a_revocation_is_unknown_only_after_its_removal_was_sent() {
+async fn if_the_connection_is_lost_the_outcome_of_a_revocation_is_unknown_only_after_its_removal_was_sent()
+ {
     for (command, is_unknown) in [(READ, false), (REMOVAL, true)] {
         let interrupted = Interrupted::new();
         interrupted.keys.add("key", "token").await;
         let revocation = interrupted.start_revocation(command, "key").await;
         interrupted.proxy.cut();
-        match revocation.await.expect("no panic").expect_err("the connection is lost") {
-            ApiKeyChangeError::Store(StoreFailure::OutcomeUnknown(_)) => assert!(is_unknown, "{command}"),
-            ApiKeyChangeError::Store(StoreFailure::Unavailable(_)) => assert!(!is_unknown, "{command}"),
+        match revocation
+            .await
+            .expect("no panic")
+            .expect_err("the connection is lost")
+        {
+            ApiKeyChangeError::Store(StoreFailure::OutcomeUnknown(_)) => {
+                assert!(is_unknown, "{command}")
+            }
+            ApiKeyChangeError::Store(StoreFailure::Unavailable(_)) => {
+                assert!(!is_unknown, "{command}")
+            }
             error => panic!("{command}: {error:?}"),
         }
     }

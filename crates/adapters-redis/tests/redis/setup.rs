@@ -4,7 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use animal_store_adapter_kit::ApiKeyUseRecord;
 use animal_store_adapters_redis::{
-    RedisApiKeyDirectory, RedisApiKeyStore, RedisApiKeyUses, RedisEndpoint, RedisSettings, RedisTls, diagnose,
+    RedisApiKeyDirectory, RedisApiKeyStore, RedisApiKeyUses, RedisEndpoint, RedisSettings,
+    RedisTls, diagnose,
 };
 pub(crate) use animal_store_app::test_support::key_changes::{add, revoke, rotate};
 use animal_store_app::{
@@ -33,17 +34,26 @@ pub(crate) fn settings() -> RedisSettings {
 
 /// Settings with which lookups wait for the next session for longer than any operation takes.
 pub(crate) fn long_wait() -> RedisSettings {
-    RedisSettings { timeout: TEST_TIMEOUT, ..settings() }
+    RedisSettings {
+        timeout: TEST_TIMEOUT,
+        ..settings()
+    }
 }
 
 /// Settings with which the lease neither ends nor is renewed within [`TEST_TIMEOUT`].
 pub(crate) fn long_lease() -> RedisSettings {
-    RedisSettings { lease: 4 * TEST_TIMEOUT, ..settings() }
+    RedisSettings {
+        lease: 4 * TEST_TIMEOUT,
+        ..settings()
+    }
 }
 
 /// Settings with which neither the lease nor a lookup ends within [`TEST_TIMEOUT`].
 pub(crate) fn long_timeouts() -> RedisSettings {
-    RedisSettings { lease: 4 * TEST_TIMEOUT, ..long_wait() }
+    RedisSettings {
+        lease: 4 * TEST_TIMEOUT,
+        ..long_wait()
+    }
 }
 
 /// A store, and the settings for directories over the same keys.
@@ -60,7 +70,11 @@ impl Keys {
 
     pub(crate) fn over(endpoint: RedisEndpoint, settings: RedisSettings) -> Self {
         let store = RedisApiKeyStore::new(endpoint.clone(), &settings.prefix, TEST_TIMEOUT, 0);
-        Self { store, endpoint, settings }
+        Self {
+            store,
+            endpoint,
+            settings,
+        }
     }
 
     pub(crate) async fn diagnose(&self) -> Vec<Finding> {
@@ -82,11 +96,18 @@ impl Keys {
     }
 
     pub(crate) async fn change(&self, change: ApiKeyChange) -> ChangedApiKey {
-        self.store.change(change, "test").await.expect("the change is applied")
+        self.store
+            .change(change, "test")
+            .await
+            .expect("the change is applied")
     }
 
     pub(crate) async fn add(&self, id: &str, token: &str) -> ApiKey {
-        self.change(add(id, token, None)).await.after.expect("the key exists").key
+        self.change(add(id, token, None))
+            .await
+            .after
+            .expect("the key exists")
+            .key
     }
 
     pub(crate) async fn revoke(&self, id: &str) {
@@ -96,7 +117,9 @@ impl Keys {
     /// The ids of the listed keys, one for each token.
     pub(crate) async fn listed(&self) -> Vec<String> {
         let keys = self.store.list().await.expect("list");
-        keys.iter().flat_map(|key| key.tokens.iter().map(|_| key.key.id.to_string())).collect()
+        keys.iter()
+            .flat_map(|key| key.tokens.iter().map(|_| key.key.id.to_string()))
+            .collect()
     }
 }
 
@@ -106,10 +129,16 @@ pub(crate) fn endpoint(url: &str) -> RedisEndpoint {
 
 /// Returns the name of a token in Redis.
 pub(crate) fn name(token: &str) -> String {
-    format!("shop:v1:token:{}", hex::encode(ApiKeyDigest::of(&token.into()).0))
+    format!(
+        "shop:v1:token:{}",
+        hex::encode(ApiKeyDigest::of(&token.into()).0)
+    )
 }
 
-pub(crate) async fn find(directory: &RedisApiKeyDirectory, token: &str) -> Result<Option<Arc<ApiKey>>, StoreFailure> {
+pub(crate) async fn find(
+    directory: &RedisApiKeyDirectory,
+    token: &str,
+) -> Result<Option<Arc<ApiKey>>, StoreFailure> {
     directory.find(ApiKeyDigest::of(&token.into())).await
 }
 
@@ -134,7 +163,10 @@ impl Proxied {
     }
 
     /// Prepares the proxy before the directory connects.
-    pub(crate) async fn with_proxy(settings: RedisSettings, prepare: impl FnOnce(&mut FaultProxy)) -> Self {
+    pub(crate) async fn with_proxy(
+        settings: RedisSettings,
+        prepare: impl FnOnce(&mut FaultProxy),
+    ) -> Self {
         let server = RedisServer::start();
         let mut proxy = FaultProxy::to(server.port());
         prepare(&mut proxy);
@@ -142,14 +174,23 @@ impl Proxied {
         let mut metrics = Registry::default();
         let proxied = Keys::at(&format!("redis://{}", proxy.address()), settings);
         let directory = Arc::new(proxied.measured_directory(&mut metrics).await);
-        Self { directory, keys, metrics, proxy, server }
+        Self {
+            directory,
+            keys,
+            metrics,
+            proxy,
+            server,
+        }
     }
 
     /// Adds a key whose token is its id, and uses it until it is cached. Its absence is cached before, so that the
     /// invalidation of this change has arrived then.
     pub(crate) async fn add_and_cache(&self, token: &str) {
         let becomes_cached = async |outcome| {
-            wait_until("it is cached", async || cached(&self.directory, token) == Some(outcome)).await;
+            wait_until("it is cached", async || {
+                cached(&self.directory, token) == Some(outcome)
+            })
+            .await;
         };
         becomes_cached(Refused).await;
         self.keys.add(token, token).await;
@@ -164,7 +205,9 @@ impl Proxied {
 
     /// Seconds for which the lease is still valid.
     pub(crate) fn lease(&self) -> f64 {
-        metric(&self.metrics, "lease_remaining_seconds").parse().expect("a number")
+        metric(&self.metrics, "lease_remaining_seconds")
+            .parse()
+            .expect("a number")
     }
 
     /// Number of lookups that failed for this reason.
@@ -175,7 +218,9 @@ impl Proxied {
     /// Number of lookups that the server executed.
     pub(crate) fn lookups(&self) -> u32 {
         let counts = run(&self.server, "INFO commandstats");
-        let count = counts.lines().find_map(|line| line.strip_prefix("cmdstat_hmget:calls=")?.split(',').next());
+        let count = counts
+            .lines()
+            .find_map(|line| line.strip_prefix("cmdstat_hmget:calls=")?.split(',').next());
         count.map_or(0, |count| count.parse().expect("a number"))
     }
 }
@@ -185,6 +230,10 @@ impl Proxied {
 pub(crate) fn metric(metrics: &Registry, name: &str) -> String {
     let mut text = String::new();
     encode(&mut text, metrics).expect("text");
-    let value = text.lines().find_map(|line| line.strip_prefix(&format!("keys_{name} ")));
-    value.unwrap_or_else(|| panic!("{name} is not in {text}")).to_owned()
+    let value = text
+        .lines()
+        .find_map(|line| line.strip_prefix(&format!("keys_{name} ")));
+    value
+        .unwrap_or_else(|| panic!("{name} is not in {text}"))
+        .to_owned()
 }

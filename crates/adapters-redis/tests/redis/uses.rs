@@ -27,7 +27,10 @@ pub(crate) async fn note(keys: &Keys, ids: &[&str]) -> [u64; 2] {
     drop(uses);
     writer_end.await.expect("the writer does not panic");
     ["written", "failed"].map(|result| {
-        let writes = metric(&metrics, &format!("use_writes_total{{result=\"{result}\"}}"));
+        let writes = metric(
+            &metrics,
+            &format!("use_writes_total{{result=\"{result}\"}}"),
+        );
         writes.parse().expect("a whole number")
     })
 }
@@ -37,16 +40,28 @@ pub(crate) async fn note(keys: &Keys, ids: &[&str]) -> [u64; 2] {
 async fn a_write_moves_no_time_backwards_and_no_beginning() {
     let server = RedisServer::start();
     let keys = Keys::at(&server.url(), long_timeouts());
-    let (early, late) = (keys.add("early", "token-a").await, keys.add("late", "token-b").await);
+    let (early, late) = (
+        keys.add("early", "token-a").await,
+        keys.add("late", "token-b").await,
+    );
     let in_an_hour = SystemTime::now() + Duration::from_hours(1);
-    let seconds = in_an_hour.duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
+    let seconds = in_an_hour
+        .duration_since(UNIX_EPOCH)
+        .expect("after 1970")
+        .as_secs();
     run(&server, &format!("ZADD {REQUESTS} 60 early {seconds} late"));
     run(&server, "ZADD shop:v1:uses:since 60 beginning");
     assert_eq!(note(&keys, &["early", "late"]).await, [1, 0]);
 
     let uses = keys.store.list_uses().await.expect("list the uses");
-    assert!(uses.last(&early.id, ApiKeyUse::Request).expect("a use") > in_an_hour - Duration::from_hours(2));
-    assert_eq!(uses.last(&late.id, ApiKeyUse::Request), Some(UNIX_EPOCH + Duration::from_secs(seconds)));
+    assert!(
+        uses.last(&early.id, ApiKeyUse::Request).expect("a use")
+            > in_an_hour - Duration::from_hours(2)
+    );
+    assert_eq!(
+        uses.last(&late.id, ApiKeyUse::Request),
+        Some(UNIX_EPOCH + Duration::from_secs(seconds))
+    );
     assert_eq!(uses.since, Some(UNIX_EPOCH + Duration::from_mins(1)));
 }
 
@@ -54,14 +69,26 @@ async fn a_write_moves_no_time_backwards_and_no_beginning() {
 async fn a_score_that_is_no_date_is_the_first_or_the_last_one() {
     let server = RedisServer::start();
     let keys = Keys::at(&server.url(), long_timeouts());
-    let (first, last) = (keys.add("first", "token-a").await, keys.add("last", "token-b").await);
+    let (first, last) = (
+        keys.add("first", "token-a").await,
+        keys.add("last", "token-b").await,
+    );
     let other = keys.add("other", "token-c").await;
-    run(&server, &format!("ZADD {REQUESTS} -inf first 60 other +inf last"));
+    run(
+        &server,
+        &format!("ZADD {REQUESTS} -inf first 60 other +inf last"),
+    );
 
     let uses = keys.store.list_uses().await.expect("list the uses");
     assert_eq!(uses.last(&first.id, ApiKeyUse::Request), Some(UNIX_EPOCH));
-    assert_eq!(uses.last(&other.id, ApiKeyUse::Request), Some(UNIX_EPOCH + Duration::from_mins(1)));
-    assert_eq!(uses.last(&last.id, ApiKeyUse::Request), Some(from_milliseconds(i64::MAX)));
+    assert_eq!(
+        uses.last(&other.id, ApiKeyUse::Request),
+        Some(UNIX_EPOCH + Duration::from_mins(1))
+    );
+    assert_eq!(
+        uses.last(&last.id, ApiKeyUse::Request),
+        Some(from_milliseconds(i64::MAX))
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

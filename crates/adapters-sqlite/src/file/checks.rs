@@ -28,7 +28,11 @@ const MODE: u32 = 0o600;
 
 /// Creates an empty file with mode 0600, which SQLite also gives to the files beside it.
 pub(crate) fn create(path: &Path) -> Result<(), Problem> {
-    let file = OpenOptions::new().write(true).create_new(true).mode(MODE).open(path);
+    let file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(MODE)
+        .open(path);
     // The umask may have removed permissions of the owner.
     let created = file.and_then(|file| file.set_permissions(Permissions::from_mode(MODE)));
     match created.and_then(|()| File::open(folder_of(&absolute(path)?))?.sync_all()) {
@@ -66,13 +70,19 @@ pub(super) fn check_exists(path: &Path) -> Result<(), Problem> {
     let lost = match (path.metadata(), size) {
         (Ok(file), _) if file.is_dir() => return Err(Problem::IsFolder),
         (Ok(file), Ok(1..)) if file.len() == 0 || !has_log(path).unwrap_or(true) => Some(log),
-        (Err(error), size) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => match size {
-            // If the log is empty, it is that of a process that still has the file open.
-            Ok(_) => Some(log),
-            Err(_) if folder_of(path).is_dir() => return Err(Problem::Missing),
-            Err(_) => return Err(Problem::NoFolder),
-        },
-        _ => logs.into_iter().find(|log| log.metadata().is_ok_and(|log| log.len() > 0)),
+        (Err(error), size)
+            if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+        {
+            match size {
+                // If the log is empty, it is that of a process that still has the file open.
+                Ok(_) => Some(log),
+                Err(_) if folder_of(path).is_dir() => return Err(Problem::Missing),
+                Err(_) => return Err(Problem::NoFolder),
+            }
+        }
+        _ => logs
+            .into_iter()
+            .find(|log| log.metadata().is_ok_and(|log| log.len() > 0)),
     };
     lost.map_or(Ok(()), |log| Err(Problem::Lost(log)))
 }
@@ -87,7 +97,10 @@ fn has_log(path: &Path) -> io::Result<bool> {
 }
 
 /// Switches the file to a log, and opens the log. Fails if another process keeps its lock, or without a permission.
-pub(super) fn connect_to_write(path: &Path, timeout: Duration) -> Result<SqliteConnection, Problem> {
+pub(super) fn connect_to_write(
+    path: &Path,
+    timeout: Duration,
+) -> Result<SqliteConnection, Problem> {
     let mut connection = connect(path, FileUse::Write, timeout)?;
     text(&mut connection, "PRAGMA journal_mode = WAL")?;
     // BEGIN IMMEDIATE alone succeeds without a permission to write.

@@ -25,7 +25,10 @@ pub(super) fn establish(path: &Path, usage: FileUse) -> Result<SqliteConnection,
     // Not `rwc`: SQLite never creates the file.
     let mode = if usage == FileUse::Read { "ro" } else { "rw" };
     let absolute = absolute(path)?;
-    let url = format!("file:{}?mode={mode}", percent_encode(absolute.as_os_str().as_bytes(), ENCODED));
+    let url = format!(
+        "file:{}?mode={mode}",
+        percent_encode(absolute.as_os_str().as_bytes(), ENCODED)
+    );
     SqliteConnection::establish(&url).map_err(|error| Problem::of_message(&error))
 }
 
@@ -39,7 +42,11 @@ pub(super) fn configure(connection: &mut SqliteConnection, timeout: Duration) ->
 }
 
 /// Opens a connection to an existing file, whether it is the one of a [`SqliteFile`](super::SqliteFile) or not.
-pub(crate) fn connect(path: &Path, usage: FileUse, timeout: Duration) -> Result<SqliteConnection, Problem> {
+pub(crate) fn connect(
+    path: &Path,
+    usage: FileUse,
+    timeout: Duration,
+) -> Result<SqliteConnection, Problem> {
     let mut connection = establish(path, usage)?;
     configure(&mut connection, timeout)?;
     Ok(connection)

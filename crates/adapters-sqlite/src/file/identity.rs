@@ -23,8 +23,15 @@ impl Identity {
     /// Returns the identity of the file that the path names now.
     pub(super) fn of(path: &Path, usage: FileUse) -> io::Result<Self> {
         let identity = |metadata: Metadata| (metadata.dev(), metadata.ino());
-        let log = if usage == FileUse::Read { None } else { log_path(path).metadata().ok() };
-        Ok(Self { file: identity(path.metadata()?), log: log.map(identity) })
+        let log = if usage == FileUse::Read {
+            None
+        } else {
+            log_path(path).metadata().ok()
+        };
+        Ok(Self {
+            file: identity(path.metadata()?),
+            log: log.map(identity),
+        })
     }
 }
 
@@ -43,9 +50,18 @@ pub(super) fn log_paths(path: &Path) -> Vec<PathBuf> {
     {
         targets.push(folder_of(last).join(link));
     }
-    targets.into_iter().map(|target| [target.as_os_str(), OsStr::new("-wal")].join(OsStr::new("")).into()).collect()
+    targets
+        .into_iter()
+        .map(|target| {
+            [target.as_os_str(), OsStr::new("-wal")]
+                .join(OsStr::new(""))
+                .into()
+        })
+        .collect()
 }
 
 pub(super) fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    path.parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
 }

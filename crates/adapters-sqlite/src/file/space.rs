@@ -16,12 +16,24 @@ pub(super) struct Space(pub(super) PathBuf);
 
 impl Collector for Space {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let mut add = |name: &str, help: &str, value: io::Result<u64>| match value.map(ConstGauge::new) {
-            Ok(gauge) => gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?),
+        let mut add = |name: &str, help: &str, value: io::Result<u64>| match value
+            .map(ConstGauge::new)
+        {
+            Ok(gauge) => {
+                gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)
+            }
             Err(_) => Ok(()),
         };
-        add("file_bytes", "Size of the SQLite file, without its log", self.0.metadata().map(|file| file.len()))?;
-        add("disk_free_bytes", "Free space on the disk of the SQLite file", free_bytes(&self.0))
+        add(
+            "file_bytes",
+            "Size of the SQLite file, without its log",
+            self.0.metadata().map(|file| file.len()),
+        )?;
+        add(
+            "disk_free_bytes",
+            "Free space on the disk of the SQLite file",
+            free_bytes(&self.0),
+        )
     }
 }
 

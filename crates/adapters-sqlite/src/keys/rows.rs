@@ -13,7 +13,10 @@ use crate::{
 };
 
 pub(super) fn version(connection: &mut SqliteConnection) -> QueryResult<i64> {
-    let version = api_key_state::table.select(api_key_state::version).first(connection).optional()?;
+    let version = api_key_state::table
+        .select(api_key_state::version)
+        .first(connection)
+        .optional()?;
     version.ok_or_else(|| corrupt("table api_key_state has no row"))
 }
 
@@ -24,15 +27,22 @@ pub(super) fn read(
     now: SystemTime,
 ) -> QueryResult<Vec<KeyRows>> {
     use api_key_tokens::{created_at, digest, expires_at, last_four};
-    let keys = api_keys::table.left_join(api_key_tokens::table).order((api_keys::id, created_at, digest)).into_boxed();
+    let keys = api_keys::table
+        .left_join(api_key_tokens::table)
+        .order((api_keys::id, created_at, digest))
+        .into_boxed();
     let keys = match select {
         SelectKeys::ChangedSince(version) => keys.filter(api_keys::version.gt(version)),
         SelectKeys::Id(id) => keys.filter(api_keys::id.eq(id)),
         SelectKeys::Digest(token) => keys.filter(digest.eq(token)),
     };
-    let columns =
-        ((api_keys::id, api_keys::label, api_keys::scopes), (digest, last_four, created_at, expires_at).nullable());
-    let rows = keys.select(columns).load_iter::<(KeyColumns, Option<TokenColumns>), _>(connection)?;
+    let columns = (
+        (api_keys::id, api_keys::label, api_keys::scopes),
+        (digest, last_four, created_at, expires_at).nullable(),
+    );
+    let rows = keys
+        .select(columns)
+        .load_iter::<(KeyColumns, Option<TokenColumns>), _>(connection)?;
     KeyRows::collect(rows, now)
 }
 
@@ -47,13 +57,22 @@ pub(super) fn write(
     diesel::delete(api_key_tokens::table.filter(api_key_id.eq(id.as_str()))).execute(connection)?;
     let Some(IssuedApiKey { key, tokens }) = key else {
         let row = diesel::update(api_keys::table.find(id.as_str()));
-        return row.set(api_keys::version.eq(version)).execute(connection).map(drop);
+        return row
+            .set(api_keys::version.eq(version))
+            .execute(connection)
+            .map(drop);
     };
     let scopes = key.scopes.to_string();
-    let content =
-        (api_keys::label.eq(key.label.as_str()), api_keys::scopes.eq(&*scopes), api_keys::version.eq(version));
+    let content = (
+        api_keys::label.eq(key.label.as_str()),
+        api_keys::scopes.eq(&*scopes),
+        api_keys::version.eq(version),
+    );
     let row = diesel::insert_into(api_keys::table).values((api_keys::id.eq(id.as_str()), content));
-    row.on_conflict(api_keys::id).do_update().set(content).execute(connection)?;
+    row.on_conflict(api_keys::id)
+        .do_update()
+        .set(content)
+        .execute(connection)?;
     for token in tokens {
         let row = (
             digest.eq(&token.digest.0[..]),
@@ -62,7 +81,9 @@ pub(super) fn write(
             created_at.eq(milliseconds(token.created)),
             expires_at.eq(token.expires.map(milliseconds)),
         );
-        diesel::insert_into(api_key_tokens::table).values(row).execute(connection)?;
+        diesel::insert_into(api_key_tokens::table)
+            .values(row)
+            .execute(connection)?;
     }
     Ok(())
 }

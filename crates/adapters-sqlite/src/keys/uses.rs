@@ -23,7 +23,10 @@ impl UseStore for SqliteApiKeyStore {
 
     async fn write(&self, uses: &PendingUses, now: i64) -> Result<(), String> {
         let uses = uses.clone();
-        let written = self.session().change(move |connection| write(connection, &uses, now)).await;
+        let written = self
+            .session()
+            .change(move |connection| write(connection, &uses, now))
+            .await;
         written.map_err(|error| error.to_string())
     }
 }
@@ -31,7 +34,9 @@ impl UseStore for SqliteApiKeyStore {
 /// Records uses of the keys that exist. No time moves backwards, and the beginning of the record does not change.
 fn write(connection: &mut SqliteConnection, uses: &PendingUses, now: i64) -> QueryResult<()> {
     let beginning = api_key_state::table.filter(api_key_state::uses_since.is_null());
-    diesel::update(beginning).set(api_key_state::uses_since.eq(now)).execute(connection)?;
+    diesel::update(beginning)
+        .set(api_key_state::uses_since.eq(now))
+        .execute(connection)?;
     for (kind, times) in uses.iter() {
         for (id, time) in times {
             let insertion = sql_query(
@@ -39,7 +44,9 @@ fn write(connection: &mut SqliteConnection, uses: &PendingUses, now: i64) -> Que
                  SELECT DISTINCT api_key_id, ?, ? FROM api_key_tokens WHERE api_key_id = ?
                  ON CONFLICT DO UPDATE SET last_used_at = max(last_used_at, excluded.last_used_at)",
             );
-            let insertion = insertion.bind::<SmallInt, _>(kind as i16).bind::<BigInt, _>(*time);
+            let insertion = insertion
+                .bind::<SmallInt, _>(kind as i16)
+                .bind::<BigInt, _>(*time);
             insertion.bind::<Text, _>(id.as_str()).execute(connection)?;
         }
     }
@@ -47,10 +54,16 @@ fn write(connection: &mut SqliteConnection, uses: &PendingUses, now: i64) -> Que
 }
 
 /// Reads the uses of the keys that have a token that is valid at this time.
-pub(super) fn read(connection: &mut SqliteConnection, now: SystemTime) -> QueryResult<RecordedUses> {
+pub(super) fn read(
+    connection: &mut SqliteConnection,
+    now: SystemTime,
+) -> QueryResult<RecordedUses> {
     use api_key_tokens::{api_key_id, expires_at};
-    let since: Option<i64> = api_key_state::table.select(api_key_state::uses_since).first(connection)?;
-    let valid = api_key_tokens::table.filter(expires_at.is_null().or(expires_at.gt(milliseconds(now))));
+    let since: Option<i64> = api_key_state::table
+        .select(api_key_state::uses_since)
+        .first(connection)?;
+    let valid =
+        api_key_tokens::table.filter(expires_at.is_null().or(expires_at.gt(milliseconds(now))));
     let valid = api_key_uses::api_key_id.eq_any(valid.select(api_key_id));
     let rows: Vec<(String, i16, i64)> = api_key_uses::table.filter(valid).load(connection)?;
     Ok(recorded_uses(since, rows))

@@ -2,7 +2,9 @@
 
 use std::{fs, path::Path};
 
-use animal_store_adapters_sqlite::{FileUse, NewBackup, SqliteApiKeyStore, SqliteBulkStorage, SqliteFile};
+use animal_store_adapters_sqlite::{
+    FileUse, NewBackup, SqliteApiKeyStore, SqliteBulkStorage, SqliteFile,
+};
 use animal_store_app::{
     ports::{ApiKeyStore, BulkStorage, StoreFailure, StoredPet},
     test_support::{api_key, stored_pets},
@@ -22,7 +24,13 @@ fn new_storage() -> (SqliteBulkStorage, SqliteFile, TempDir) {
 }
 
 async fn all(storage: &SqliteBulkStorage) -> Vec<StoredPet> {
-    storage.snapshot().await.expect("a snapshot").pets(None, 1000).await.expect("pets")
+    storage
+        .snapshot()
+        .await
+        .expect("a snapshot")
+        .pets(None, 1000)
+        .await
+        .expect("pets")
 }
 
 #[tokio::test]
@@ -34,8 +42,15 @@ async fn an_invalid_row_is_reported_with_its_id() {
     ] {
         let (storage, file, _folder) = new_storage();
         execute(file.path(), sql);
-        let pets = storage.snapshot().await.expect("a snapshot").pets(None, 10).await;
-        let Err(StoreFailure::Corrupt(cause)) = pets else { panic!("{sql}: {pets:?}") };
+        let pets = storage
+            .snapshot()
+            .await
+            .expect("a snapshot")
+            .pets(None, 10)
+            .await;
+        let Err(StoreFailure::Corrupt(cause)) = pets else {
+            panic!("{sql}: {pets:?}")
+        };
         assert!(cause.to_string().contains(problem), "{cause}");
     }
 }
@@ -44,7 +59,11 @@ async fn an_invalid_row_is_reported_with_its_id() {
 fn assert_is_backup(path: &Path) {
     assert_eq!(files_in(path.parent().expect("a folder")), ["backup.db"]);
     assert_eq!(mode(path), 0o600);
-    assert_eq!(fs::read(path).expect("read")[18..20], [1, 1], "the journal mode is not WAL");
+    assert_eq!(
+        fs::read(path).expect("read")[18..20],
+        [1, 1],
+        "the journal mode is not WAL"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -52,7 +71,11 @@ async fn a_backup_is_one_file_for_its_owner_and_a_store_of_its_own() {
     let (storage, file, _folder) = new_storage();
     storage.add_pets(stored_pets([1, 7])).await.expect("added");
     let keys = SqliteApiKeyStore::new(file.clone());
-    assert!(keys.add_first(api_key("key"), new_token("token", None), "test").await.expect("add"));
+    assert!(
+        keys.add_first(api_key("key"), new_token("token", None), "test")
+            .await
+            .expect("add")
+    );
     let read_only = SqliteFile::open(file.path(), FileUse::Read, TIMEOUT).expect("a file");
     for file in [file.clone(), read_only] {
         let folder = TempDir::new().expect("a folder");
@@ -61,11 +84,23 @@ async fn a_backup_is_one_file_for_its_owner_and_a_store_of_its_own() {
         assert_eq!(backup.vacuum_from(file).await.expect("written"), 2);
         backup.finish().expect("finished");
         assert_is_backup(&path);
-        let copy = SqliteFile::open(&path, FileUse::Write, TIMEOUT).expect("no migration is pending");
-        assert_eq!(all(&SqliteBulkStorage::new(&copy)).await, stored_pets([1, 7]));
+        let copy =
+            SqliteFile::open(&path, FileUse::Write, TIMEOUT).expect("no migration is pending");
+        assert_eq!(
+            all(&SqliteBulkStorage::new(&copy)).await,
+            stored_pets([1, 7])
+        );
         let copied = SqliteApiKeyStore::new(copy.clone());
-        assert_eq!(copied.list().await.expect("listed"), keys.list().await.expect("listed"));
-        assert!(!copied.add_first(api_key("first"), new_token("first", None), "test").await.expect("no key"));
+        assert_eq!(
+            copied.list().await.expect("listed"),
+            keys.list().await.expect("listed")
+        );
+        assert!(
+            !copied
+                .add_first(api_key("first"), new_token("first", None), "test")
+                .await
+                .expect("no key")
+        );
         let store = Store::over(copy, settings());
         assert_eq!(store.add("Rex").await.id().get(), 8);
         store.close().await;
@@ -83,7 +118,10 @@ async fn a_backup_can_be_written_as_a_store() {
     drop(storage);
     backup.finish().expect("finished");
     assert_is_backup(&path);
-    assert_eq!(all(&SqliteBulkStorage::new(&open(&path))).await, stored_pets([3]));
+    assert_eq!(
+        all(&SqliteBulkStorage::new(&open(&path))).await,
+        stored_pets([3])
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -91,7 +129,9 @@ async fn a_backup_replaces_no_file_and_leaves_nothing_if_it_fails_or_is_dropped(
     let (_, file, _folder) = new_storage();
     let folder = TempDir::new().expect("a folder");
     let target = folder.path().join("backup.db");
-    let error = NewBackup::create(&folder.path().join("missing/backup.db")).err().expect("no folder");
+    let error = NewBackup::create(&folder.path().join("missing/backup.db"))
+        .err()
+        .expect("no folder");
     assert!(error.to_string().contains("missing/backup.db"), "{error}");
 
     let backup = NewBackup::create(&target).expect("a backup");

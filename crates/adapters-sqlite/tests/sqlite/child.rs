@@ -17,9 +17,14 @@ const PATH: &str = "ANIMAL_STORE_TEST_PATH";
 /// command that starts its arguments.
 pub(crate) fn command(wrapper: &[&str], scenario: &str, path: &Path) -> Command {
     let program = env::current_exe().expect("this program");
-    let mut arguments = wrapper.iter().map(Into::into).chain([program.into_os_string()]);
+    let mut arguments = wrapper
+        .iter()
+        .map(Into::into)
+        .chain([program.into_os_string()]);
     let mut command = Command::new(arguments.next().expect("a program"));
-    command.args(arguments).args(["--exact", "child::scenario", "--ignored", "--nocapture"]);
+    command
+        .args(arguments)
+        .args(["--exact", "child::scenario", "--ignored", "--nocapture"]);
     command.env(SCENARIO, scenario).env(PATH, path);
     command
 }
@@ -29,7 +34,12 @@ pub(crate) fn command(wrapper: &[&str], scenario: &str, path: &Path) -> Command 
 pub(crate) fn run(wrapper: &[&str], scenario: &str, path: &Path) {
     let output = command(wrapper, scenario, path).output().expect("started");
     let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}{}",
+        text(&output.stdout),
+        text(&output.stderr)
+    );
 }
 
 /// Runs a scenario on file systems that only it can see, if this machine allows that. `mounts` is a script that has the
@@ -37,26 +47,46 @@ pub(crate) fn run(wrapper: &[&str], scenario: &str, path: &Path) {
 #[track_caller]
 pub(crate) fn run_with_mounts(mounts: &str, scenario: &str, path: &Path) {
     let mut attempt = Command::new("unshare");
-    attempt.args(["-rm", "mount", "-t", "tmpfs", "none", "/mnt"]).stderr(Stdio::null());
+    attempt
+        .args(["-rm", "mount", "-t", "tmpfs", "none", "/mnt"])
+        .stderr(Stdio::null());
     if !attempt.status().is_ok_and(|status| status.success()) {
         return report_not_tested(scenario);
     }
     let script = format!("set -e; {mounts}; exec \"$@\"");
-    run(&["unshare", "-rm", "sh", "-c", &script, path.to_str().expect("UTF-8")], scenario, path);
+    run(
+        &[
+            "unshare",
+            "-rm",
+            "sh",
+            "-c",
+            &script,
+            path.to_str().expect("UTF-8"),
+        ],
+        scenario,
+        path,
+    );
 }
 
 /// Adds a line to the file that `NOT_TESTED` names. `scripts/check` ends with these lines.
 fn report_not_tested(scenario: &str) {
     if let Some(path) = env::var_os("NOT_TESTED") {
-        let mut file = OpenOptions::new().append(true).create(true).open(path).expect("the list of what is not tested");
-        file.write_all(format!("SQLite, {scenario}: this user cannot mount here\n").as_bytes()).expect("written");
+        let mut file = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(path)
+            .expect("the list of what is not tested");
+        file.write_all(format!("SQLite, {scenario}: this user cannot mount here\n").as_bytes())
+            .expect("written");
     }
 }
 
 #[test]
 #[ignore = "other tests start it in a process of its own"]
 fn scenario() {
-    let (Some(scenario), Some(path)) = (env::var_os(SCENARIO), env::var_os(PATH)) else { return };
+    let (Some(scenario), Some(path)) = (env::var_os(SCENARIO), env::var_os(PATH)) else {
+        return;
+    };
     let path = PathBuf::from(path);
     match scenario.to_str().expect("UTF-8") {
         "adds" => kills::add_until_killed(&path),

@@ -15,13 +15,16 @@ use tempfile::TempDir;
 
 use crate::{
     child, sql,
-    store::{Store, TIMEOUT, assert_refused, copy_of_crash, files_in, log_of, mode, open, settings},
+    store::{
+        Store, TIMEOUT, assert_refused, copy_of_crash, files_in, log_of, mode, open, settings,
+    },
 };
 
 /// A closed file with some pets.
 async fn closed_file() -> (TempDir, PathBuf) {
     let store = Store::new();
-    join_tasks((0..1000).map(|number| store.try_add(&format!("{number} {}", "x".repeat(200))))).await;
+    join_tasks((0..1000).map(|number| store.try_add(&format!("{number} {}", "x".repeat(200)))))
+        .await;
     assert_eq!(store.count().await, 1000);
     let path = store.path();
     (store.close().await, path)
@@ -46,14 +49,21 @@ fn a_file_is_created_for_its_owner_only_under_any_umask() {
     for umask in ["0", "0777"] {
         let folder = TempDir::new().expect("a folder");
         let script = format!("umask {umask}; exec \"$@\"");
-        child::run(&["sh", "-c", &script, "sh"], "no umask", &folder.path().join("pets.db"));
+        child::run(
+            &["sh", "-c", &script, "sh"],
+            "no umask",
+            &folder.path().join("pets.db"),
+        );
     }
 }
 
 #[test]
 fn a_missing_folder_and_a_folder_instead_of_a_file_are_errors() {
     let folder = TempDir::new().expect("a folder");
-    expect_error(&folder.path().join("missing/pets.db"), "the folder does not exist");
+    expect_error(
+        &folder.path().join("missing/pets.db"),
+        "the folder does not exist",
+    );
     let file = folder.path().join("file");
     fs::write(&file, "").expect("written");
     expect_error(&file.join("pets.db"), "the folder does not exist");
@@ -79,8 +89,13 @@ pub(crate) fn expect_full_disk(path: &Path) {
 
 #[track_caller]
 fn expect_error(path: &Path, text: &str) -> String {
-    let error = SqliteFile::open(path, FileUse::Create, TIMEOUT).expect_err(text).to_string();
-    assert!(error.starts_with(&format!("{}: {text}", path.display())), "{error}");
+    let error = SqliteFile::open(path, FileUse::Create, TIMEOUT)
+        .expect_err(text)
+        .to_string();
+    assert!(
+        error.starts_with(&format!("{}: {text}", path.display())),
+        "{error}"
+    );
     error
 }
 
@@ -88,9 +103,18 @@ fn expect_error(path: &Path, text: &str) -> String {
 async fn a_file_that_cannot_be_created_or_written_is_an_error() {
     let (_folder, path) = closed_file().await;
     for (mounts, scenario) in [
-        ("mount -t tmpfs -o ro none \"$(dirname \"$0\")\"", "not writable"),
-        ("mount -t tmpfs -o nr_inodes=1 none \"$(dirname \"$0\")\"", "no room"),
-        ("mount --bind \"$0\" \"$0\"; mount -o remount,bind,ro \"$0\"", "not writable"),
+        (
+            "mount -t tmpfs -o ro none \"$(dirname \"$0\")\"",
+            "not writable",
+        ),
+        (
+            "mount -t tmpfs -o nr_inodes=1 none \"$(dirname \"$0\")\"",
+            "no room",
+        ),
+        (
+            "mount --bind \"$0\" \"$0\"; mount -o remount,bind,ro \"$0\"",
+            "not writable",
+        ),
     ] {
         child::run_with_mounts(mounts, scenario, &path);
     }
@@ -108,7 +132,10 @@ fn a_file_that_is_no_database_is_an_error_and_is_not_changed() {
 
 #[test]
 fn a_database_of_another_program_is_an_error_and_is_not_changed() {
-    for statements in ["CREATE TABLE pets (id)", "PRAGMA application_id = 7; CREATE TABLE x (y)"] {
+    for statements in [
+        "CREATE TABLE pets (id)",
+        "PRAGMA application_id = 7; CREATE TABLE x (y)",
+    ] {
         let folder = TempDir::new().expect("a folder");
         let path = folder.path().join("pets.db");
         sql::execute(&path, statements);
@@ -134,7 +161,12 @@ async fn a_file_that_another_process_locks_is_an_error_after_the_timeout() {
     let mut lock = sql::lock(&path);
     let (start, timeout) = (Instant::now(), Duration::from_millis(300));
     let error = SqliteFile::open(&path, FileUse::Write, timeout).expect_err("locked");
-    assert!(error.to_string().contains(": another process has locked the file"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains(": another process has locked the file"),
+        "{error}"
+    );
     assert!(start.elapsed() >= timeout, "{:?}", start.elapsed());
     lock.batch_execute("ROLLBACK").expect("rolled back");
     drop(open(&path));
@@ -151,11 +183,18 @@ async fn two_storages_share_a_file_which_has_no_log_after_both() {
     assert!(first.id() < second.id());
     assert_eq!(one.names().await, ["one", "two", "three"]);
     let folder = one.close().await;
-    assert_eq!(files_in(folder.path()), ["pets.db", "pets.db-shm", "pets.db-wal"], "the other one has it open");
+    assert_eq!(
+        files_in(folder.path()),
+        ["pets.db", "pets.db-shm", "pets.db-wal"],
+        "the other one has it open"
+    );
     two.add("four").await;
     two.close().await;
     assert_eq!(files_in(folder.path()), ["pets.db"]);
-    assert_eq!(Store::at(folder, settings()).names().await, ["one", "two", "three", "four"]);
+    assert_eq!(
+        Store::at(folder, settings()).names().await,
+        ["one", "two", "three", "four"]
+    );
 }
 
 #[test]
@@ -180,7 +219,10 @@ async fn a_start_applies_a_rollback_journal_that_a_crash_left() {
     let store = Store::at(crashed, settings());
     let names = store.names().await;
     assert!(names.len() == 1000 && !names.contains(&"changed".to_owned()));
-    assert_eq!(files_in(&store.path().with_file_name("")), ["pets.db", "pets.db-shm", "pets.db-wal"]);
+    assert_eq!(
+        files_in(&store.path().with_file_name("")),
+        ["pets.db", "pets.db-shm", "pets.db-wal"]
+    );
 }
 
 #[test]
@@ -192,11 +234,18 @@ fn starts_and_ends_at_the_same_moment_lose_no_log_and_run_each_migration_once() 
             scope.spawn(|| {
                 for _ in 0..60 {
                     let _file = open(&path);
-                    sql::execute(&path, "INSERT INTO pets (name, category_id, created_at) VALUES ('Rex', 1, 1)");
+                    sql::execute(
+                        &path,
+                        "INSERT INTO pets (name, category_id, created_at) VALUES ('Rex', 1, 1)",
+                    );
                 }
             });
         }
     });
-    assert_eq!(files_in(folder.path()), ["pets.db"], "the last one closed the file");
+    assert_eq!(
+        files_in(folder.path()),
+        ["pets.db"],
+        "the last one closed the file"
+    );
     assert_eq!(sql::number(&path, "SELECT count(*) FROM pets"), 240);
 }

@@ -20,8 +20,14 @@ use crate::{
 const BATCHES: &str = "storage_batch_duration_seconds_count{kind=\"create\"}";
 
 /// Starts creates. They are in the queue when this returns, because the runtime has one thread.
-async fn begin(store: &Store, names: impl IntoIterator<Item = String>) -> Vec<JoinHandle<Result<Pet, AddPetError>>> {
-    let creates = names.into_iter().map(|name| tokio::spawn(store.try_add(&name))).collect();
+async fn begin(
+    store: &Store,
+    names: impl IntoIterator<Item = String>,
+) -> Vec<JoinHandle<Result<Pet, AddPetError>>> {
+    let creates = names
+        .into_iter()
+        .map(|name| tokio::spawn(store.try_add(&name)))
+        .collect();
     tokio::task::yield_now().await;
     creates
 }
@@ -33,21 +39,41 @@ async fn requests_that_wait_for_a_commit_share_the_next_one() {
     let adds = begin(&store, (0..500).map(|number| number.to_string())).await;
     lock.batch_execute("ROLLBACK").expect("rolled back");
     let added = join_tasks(adds).await.into_iter();
-    let ids: Vec<_> = added.map(|added| added.expect("no panic").expect("added").id().get()).collect();
-    assert_eq!(ids, (1..=500).collect::<Vec<_>>(), "ids ascend in the order of the requests");
+    let ids: Vec<_> = added
+        .map(|added| added.expect("no panic").expect("added").id().get())
+        .collect();
+    assert_eq!(
+        ids,
+        (1..=500).collect::<Vec<_>>(),
+        "ids ascend in the order of the requests"
+    );
     assert!((store.metric(BATCHES) - 1.0).abs() < f64::EPSILON);
 }
 
 #[tokio::test]
 async fn a_full_queue_refuses_requests() {
-    let store = Store::with(SqliteSettings { max_waiting_creates: 2, ..settings() });
+    let store = Store::with(SqliteSettings {
+        max_waiting_creates: 2,
+        ..settings()
+    });
     let mut lock = sql::lock(&store.path());
     let waiting = begin(&store, ["one", "two"].map(str::to_owned)).await;
     let refused = store.try_add("refused").await.expect_err("full");
-    assert!(matches!(refused, AddPetError::Store(StoreFailure::Overloaded)), "{refused:?}");
-    assert!((store.metric("storage_failures_total{reason=\"overloaded\"}") - 1.0).abs() < f64::EPSILON);
+    assert!(
+        matches!(refused, AddPetError::Store(StoreFailure::Overloaded)),
+        "{refused:?}"
+    );
+    assert!(
+        (store.metric("storage_failures_total{reason=\"overloaded\"}") - 1.0).abs() < f64::EPSILON
+    );
     lock.batch_execute("ROLLBACK").expect("rolled back");
-    assert!(join_tasks(waiting).await.iter().flatten().all(Result::is_ok));
+    assert!(
+        join_tasks(waiting)
+            .await
+            .iter()
+            .flatten()
+            .all(Result::is_ok)
+    );
     assert_eq!(store.names().await, ["one", "two"]);
 }
 
@@ -57,9 +83,18 @@ async fn a_request_whose_timeout_passes_in_the_queue_is_not_stored() {
     let folder = TempDir::new().expect("a folder");
     let file = open(&folder.path().join("pets.db"));
     let mut lock = sql::lock(file.path());
-    let store = Store::over(file, SqliteSettings { timeout: Duration::from_millis(300), ..settings() });
+    let store = Store::over(
+        file,
+        SqliteSettings {
+            timeout: Duration::from_millis(300),
+            ..settings()
+        },
+    );
     let error = store.try_add("late").await.expect_err("late");
-    assert!(matches!(error, AddPetError::Store(StoreFailure::Timeout)), "{error:?}");
+    assert!(
+        matches!(error, AddPetError::Store(StoreFailure::Timeout)),
+        "{error:?}"
+    );
     lock.batch_execute("ROLLBACK").expect("rolled back");
     store.close().await;
     let store = Store::at(folder, settings());

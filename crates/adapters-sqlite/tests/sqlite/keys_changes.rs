@@ -26,13 +26,22 @@ async fn a_change_that_gets_no_write_lock_in_time_changes_nothing_and_the_next_o
     let other = lock(&keys.path());
     let revoked = store.change(revoke("key"), "test").await.map(drop);
     // It finds the other key under the lock only: of two first keys at one moment, one is added.
-    let added = store.add_first(api_key("first"), new_token("first", None), "test").await.map(drop);
+    let added = store
+        .add_first(api_key("first"), new_token("first", None), "test")
+        .await
+        .map(drop);
     for outcome in [revoked, added] {
-        let Err(ApiKeyChangeError::Store(StoreFailure::Unavailable(cause))) = outcome else { panic!("{outcome:?}") };
+        let Err(ApiKeyChangeError::Store(StoreFailure::Unavailable(cause))) = outcome else {
+            panic!("{outcome:?}")
+        };
         assert!(cause.to_string().contains("store.db"), "{cause}");
     }
     store.check_writable().await.expect_err("locked");
-    assert_eq!(store.list().await.expect("list").len(), 1, "a reader needs no lock");
+    assert_eq!(
+        store.list().await.expect("list").len(),
+        1,
+        "a reader needs no lock"
+    );
     drop(other);
     store.check_writable().await.expect("not locked");
     store.change(revoke("key"), "test").await.expect("revoked");
@@ -42,9 +51,24 @@ async fn a_change_that_gets_no_write_lock_in_time_changes_nothing_and_the_next_o
 async fn after_any_change_no_first_key_is_added() {
     let keys = Keys::new();
     keys.add("key", "token").await;
-    assert!(!keys.store.add_first(api_key("first"), new_token("first", None), "test").await.expect("add"));
-    keys.store.change(revoke("key"), "test").await.expect("revoke");
-    assert!(!keys.store.add_first(api_key("first"), new_token("first", None), "test").await.expect("add"));
+    assert!(
+        !keys
+            .store
+            .add_first(api_key("first"), new_token("first", None), "test")
+            .await
+            .expect("add")
+    );
+    keys.store
+        .change(revoke("key"), "test")
+        .await
+        .expect("revoke");
+    assert!(
+        !keys
+            .store
+            .add_first(api_key("first"), new_token("first", None), "test")
+            .await
+            .expect("add")
+    );
     assert_eq!(keys.store.list().await.expect("list"), []);
 }
 
@@ -54,8 +78,17 @@ async fn expired_tokens_are_deleted_by_the_next_change() {
     keys.add("a", "token-a").await;
     execute(&keys.path(), "UPDATE api_key_tokens SET expires_at = 1");
     keys.add("b", "token-b").await;
-    assert_eq!(number(&keys.path(), "SELECT count(*) FROM api_key_tokens"), 1);
-    assert_eq!(number(&keys.path(), "SELECT count(*) FROM api_key_tokens WHERE api_key_id = 'b'"), 1);
+    assert_eq!(
+        number(&keys.path(), "SELECT count(*) FROM api_key_tokens"),
+        1
+    );
+    assert_eq!(
+        number(
+            &keys.path(),
+            "SELECT count(*) FROM api_key_tokens WHERE api_key_id = 'b'"
+        ),
+        1
+    );
 }
 
 /// The row of the key stays, so that directories see the change.
@@ -65,9 +98,16 @@ async fn a_revocation_deletes_the_tokens_and_uses_of_the_key() {
     keys.add("key", "token").await;
     note_and_end(&keys, &["key"]).await;
     assert_eq!(number(&keys.path(), "SELECT count(*) FROM api_key_uses"), 1);
-    keys.store.change(revoke("key"), "test").await.expect("revoke");
+    keys.store
+        .change(revoke("key"), "test")
+        .await
+        .expect("revoke");
     for table in ["api_key_tokens", "api_key_uses"] {
-        assert_eq!(number(&keys.path(), &format!("SELECT count(*) FROM {table}")), 0, "{table}");
+        assert_eq!(
+            number(&keys.path(), &format!("SELECT count(*) FROM {table}")),
+            0,
+            "{table}"
+        );
     }
     assert_eq!(number(&keys.path(), "SELECT version FROM api_keys"), 2);
 }
@@ -86,9 +126,15 @@ async fn note_and_end(keys: &Keys, ids: &[&str]) {
 #[tokio::test]
 async fn a_write_moves_no_time_backwards_and_no_beginning() {
     let keys = Keys::new();
-    let (early, late) = (keys.add("early", "token-a").await, keys.add("late", "token-b").await);
+    let (early, late) = (
+        keys.add("early", "token-a").await,
+        keys.add("late", "token-b").await,
+    );
     let in_an_hour = SystemTime::now() + HOUR;
-    let seconds = in_an_hour.duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
+    let seconds = in_an_hour
+        .duration_since(UNIX_EPOCH)
+        .expect("after 1970")
+        .as_secs();
     execute(
         &keys.path(),
         &format!(
@@ -100,7 +146,10 @@ async fn a_write_moves_no_time_backwards_and_no_beginning() {
 
     let uses = keys.store.list_uses().await.expect("list the uses");
     assert!(uses.last(&early.id, ApiKeyUse::Request).expect("a use") > in_an_hour - 2 * HOUR);
-    assert_eq!(uses.last(&late.id, ApiKeyUse::Request), Some(UNIX_EPOCH + Duration::from_secs(seconds)));
+    assert_eq!(
+        uses.last(&late.id, ApiKeyUse::Request),
+        Some(UNIX_EPOCH + Duration::from_secs(seconds))
+    );
     assert_eq!(uses.since, Some(UNIX_EPOCH + Duration::from_mins(1)));
 }
 
@@ -122,5 +171,8 @@ async fn a_write_does_not_change_the_version_of_the_keys() {
     keys.add("key", "token").await;
     let version = number(&keys.path(), "SELECT version FROM api_key_state");
     note_and_end(&keys, &["key"]).await;
-    assert_eq!(number(&keys.path(), "SELECT version FROM api_key_state"), version);
+    assert_eq!(
+        number(&keys.path(), "SELECT version FROM api_key_state"),
+        version
+    );
 }

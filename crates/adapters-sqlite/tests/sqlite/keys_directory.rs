@@ -20,7 +20,9 @@ use crate::{
 /// Runs in another process.
 pub(crate) fn revoke_a_key(path: &Path) {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    runtime.block_on(SqliteApiKeyStore::new(open(path)).change(revoke("key"), "test")).expect("revoke");
+    runtime
+        .block_on(SqliteApiKeyStore::new(open(path)).change(revoke("key"), "test"))
+        .expect("revoke");
 }
 
 /// Each of the creates changes the file, so that only the version shows which commit has changed the keys. The unit
@@ -31,7 +33,9 @@ async fn while_creates_commit_a_key_that_another_process_revokes_is_refused() {
     let file = open(&store.path());
     let keys = SqliteApiKeyStore::new(file.clone());
     let directory = keys.start_directory(&mut Registry::default()).0;
-    keys.change(add("key", "token", None), "test").await.expect("add");
+    keys.change(add("key", "token", None), "test")
+        .await
+        .expect("add");
     let is_found = async || find(&directory, "token").await.expect("found").is_some();
     wait_until("the key is found", is_found).await;
     let (path, repository) = (store.path(), Arc::clone(&store.repository));
@@ -40,7 +44,9 @@ async fn while_creates_commit_a_key_that_another_process_revokes_is_refused() {
             repository.add(AddPet::new(new_pet())).await.expect("added");
         }
     });
-    spawn_blocking(move || child::run(&[], "revoke", &path)).await.expect("revoked");
+    spawn_blocking(move || child::run(&[], "revoke", &path))
+        .await
+        .expect("revoked");
     wait_until("the key is refused", async || !is_found().await).await;
     assert!(!creates.is_finished(), "no create fails");
     creates.abort();
@@ -53,7 +59,11 @@ async fn a_directory_that_is_dropped_has_closed_its_connection() {
     let (directory, end) = keys.store.start_directory(&mut Registry::default());
     directory.check().await.expect("ready");
     let log = log_of(&keys.path());
-    let Keys { file, store, folder: _folder } = keys;
+    let Keys {
+        file,
+        store,
+        folder: _folder,
+    } = keys;
     drop((file, store));
     assert!(log.exists());
     drop(directory);
@@ -67,14 +77,22 @@ async fn an_invalid_key_is_an_error_for_its_token_only_and_can_be_revoked() {
     for id in ["good", "bad"] {
         keys.add(id, id).await;
     }
-    execute(&keys.path(), "UPDATE api_keys SET label = '' WHERE id = 'bad'");
+    execute(
+        &keys.path(),
+        "UPDATE api_keys SET label = '' WHERE id = 'bad'",
+    );
     let directory = keys.directory();
     let found = find(&directory, "bad").await;
     assert!(matches!(found, Err(StoreFailure::Corrupt(_))), "{found:?}");
     assert!(find(&directory, "good").await.expect("found").is_some());
-    let Err(StoreFailure::Corrupt(cause)) = keys.store.list().await else { panic!("it is named") };
+    let Err(StoreFailure::Corrupt(cause)) = keys.store.list().await else {
+        panic!("it is named")
+    };
     assert!(cause.to_string().contains("API key \"bad\""), "{cause}");
-    keys.store.change(revoke("bad"), "test").await.expect("revoked");
+    keys.store
+        .change(revoke("bad"), "test")
+        .await
+        .expect("revoked");
     assert_eq!(keys.store.list().await.expect("list").len(), 1);
 }
 
@@ -86,7 +104,13 @@ async fn without_the_version_no_key_is_changed() {
     execute(&keys.path(), "DELETE FROM api_key_state");
     for change in [revoke("key"), add("new", "new", None)] {
         let changed = keys.store.change(change, "test").await;
-        assert!(matches!(changed, Err(ApiKeyChangeError::Store(StoreFailure::Corrupt(_)))), "{changed:?}");
+        assert!(
+            matches!(
+                changed,
+                Err(ApiKeyChangeError::Store(StoreFailure::Corrupt(_)))
+            ),
+            "{changed:?}"
+        );
     }
     assert_eq!(keys.store.list().await.expect("list").len(), 1);
 }

@@ -26,7 +26,11 @@ impl Keys {
     pub(crate) fn new() -> Self {
         let folder = TempDir::new().expect("a folder");
         let file = open(&folder.path().join("store.db"));
-        Self { store: SqliteApiKeyStore::new(file.clone()), file, folder }
+        Self {
+            store: SqliteApiKeyStore::new(file.clone()),
+            file,
+            folder,
+        }
     }
 
     pub(crate) fn directory(&self) -> ApiKeySnapshot {
@@ -42,10 +46,19 @@ impl Keys {
     }
 
     pub(crate) async fn add(&self, id: &str, token: &str) -> ApiKey {
-        self.store.change(add(id, token, None), "test").await.expect("add").after.expect("the key").key
+        self.store
+            .change(add(id, token, None), "test")
+            .await
+            .expect("add")
+            .after
+            .expect("the key")
+            .key
     }
 }
 
-pub(crate) async fn find(directory: &ApiKeySnapshot, token: &str) -> Result<Option<Arc<ApiKey>>, StoreFailure> {
+pub(crate) async fn find(
+    directory: &ApiKeySnapshot,
+    token: &str,
+) -> Result<Option<Arc<ApiKey>>, StoreFailure> {
     directory.find(ApiKeyDigest::of(&token.into())).await
 }

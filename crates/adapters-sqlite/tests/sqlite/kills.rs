@@ -23,15 +23,24 @@ use crate::{
 
 fn request(name: &str) -> AddPet {
     let idempotency_key = Some(IdempotencyKey::new(ApiKeyId::new("shop"), name));
-    AddPet { pet: pet_named(name), idempotency_key }
+    AddPet {
+        pet: pet_named(name),
+        idempotency_key,
+    }
 }
 
 const ROUND: &str = "ANIMAL_STORE_TEST_ROUND";
 
 /// Adds pets and prints each confirmed one. Processes of the same round use the same keys.
 pub(crate) fn add_until_killed(path: &Path) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    let round = env::var_os(ROUND).expect("a number").into_string().expect("UTF-8");
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
+    let round = env::var_os(ROUND)
+        .expect("a number")
+        .into_string()
+        .expect("UTF-8");
     runtime.expect("a runtime").block_on(async {
         let store = Store::on(path, settings());
         join_tasks((0..16).map(|task| {
@@ -39,7 +48,13 @@ pub(crate) fn add_until_killed(path: &Path) {
             async move {
                 for number in 0.. {
                     let name = format!("{round}-{task}-{number}");
-                    let id = repository.add(request(&name)).await.expect("added").pet.id().get();
+                    let id = repository
+                        .add(request(&name))
+                        .await
+                        .expect("added")
+                        .pet
+                        .id()
+                        .get();
                     writeln!(io::stdout(), "confirmed {name} {id}").expect("written");
                 }
             }
@@ -59,9 +74,17 @@ struct Adder {
 impl Adder {
     fn start(path: &Path, round: usize) -> Self {
         let mut command = child::command(&[], "adds", path);
-        let mut process = command.env(ROUND, round.to_string()).stdout(Stdio::piped()).spawn().expect("started");
+        let mut process = command
+            .env(ROUND, round.to_string())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("started");
         let output = BufReader::new(process.stdout.take().expect("piped"));
-        Self { process, output, confirmed: BTreeMap::new() }
+        Self {
+            process,
+            output,
+            confirmed: BTreeMap::new(),
+        }
     }
 
     /// Reads until this number of pets was confirmed.
@@ -83,9 +106,15 @@ impl Adder {
     fn read_line(&mut self) -> bool {
         let mut line = String::new();
         self.output.read_line(&mut line).expect("UTF-8");
-        let Some(line) = line.strip_suffix('\n') else { return false };
-        if let Some((name, id)) = line.strip_prefix("confirmed ").and_then(|line| line.split_once(' ')) {
-            self.confirmed.insert(name.to_owned(), id.parse().expect("an id"));
+        let Some(line) = line.strip_suffix('\n') else {
+            return false;
+        };
+        if let Some((name, id)) = line
+            .strip_prefix("confirmed ")
+            .and_then(|line| line.split_once(' '))
+        {
+            self.confirmed
+                .insert(name.to_owned(), id.parse().expect("an id"));
         }
         true
     }
@@ -103,10 +132,19 @@ pub(crate) fn killed_file() -> (TempDir, PathBuf, BTreeMap<String, i64>) {
 }
 
 /// Returns the ids of all pets, by name.
-pub(crate) async fn assert_stored(store: &Store, confirmed: &BTreeMap<String, i64>) -> BTreeMap<String, i64> {
-    let pets = store.repository.list(None, None, usize::MAX).await.expect("listed");
-    let stored: BTreeMap<_, _> =
-        pets.iter().map(|pet| (pet.new_pet().name().as_str().to_owned(), pet.id().get())).collect();
+pub(crate) async fn assert_stored(
+    store: &Store,
+    confirmed: &BTreeMap<String, i64>,
+) -> BTreeMap<String, i64> {
+    let pets = store
+        .repository
+        .list(None, None, usize::MAX)
+        .await
+        .expect("listed");
+    let stored: BTreeMap<_, _> = pets
+        .iter()
+        .map(|pet| (pet.new_pet().name().as_str().to_owned(), pet.id().get()))
+        .collect();
     assert_eq!(stored.len(), pets.len(), "one pet per key");
     for (name, id) in confirmed {
         assert_eq!(stored.get(name), Some(id), "{name}");
@@ -143,9 +181,12 @@ async fn nothing_confirmed_is_lost_and_each_key_has_one_pet() {
 /// The shell `sqlite3` does so. It writes the log into the file when it closes it, or ends the use of a log.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_a_kill_another_program_that_uses_the_file_loses_nothing_and_stops_no_start() {
-    for statements in
-        ["SELECT count(*) FROM pets", "PRAGMA journal_mode = DELETE", "PRAGMA wal_checkpoint(TRUNCATE)", "VACUUM"]
-    {
+    for statements in [
+        "SELECT count(*) FROM pets",
+        "PRAGMA journal_mode = DELETE",
+        "PRAGMA wal_checkpoint(TRUNCATE)",
+        "VACUUM",
+    ] {
         let (folder, path, confirmed) = killed_file();
         sql::execute(&path, statements);
         assert!(!log_of(&path).exists(), "{statements}");

@@ -16,7 +16,10 @@ use crate::{
 
 #[track_caller]
 fn assert_lost(path: &Path) {
-    assert_refused(path, "is missing, empty or replaced: the last pets may be in the log");
+    assert_refused(
+        path,
+        "is missing, empty or replaced: the last pets may be in the log",
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -67,7 +70,8 @@ async fn after_a_crash_a_start_with_a_wrong_file_keeps_the_log() {
 /// A file in a folder `data`, and symbolic links to it.
 fn linked() -> (TempDir, PathBuf, [PathBuf; 2]) {
     let folder = TempDir::new().expect("a folder");
-    let [file, link, other] = ["data/pets.db", "link.db", "other.db"].map(|name| folder.path().join(name));
+    let [file, link, other] =
+        ["data/pets.db", "link.db", "other.db"].map(|name| folder.path().join(name));
     fs::create_dir(folder.path().join("data")).expect("created");
     symlink("data/pets.db", &link).expect("linked");
     symlink(&link, &other).expect("linked");
@@ -82,7 +86,10 @@ async fn a_symbolic_link_to_a_file_is_used_like_the_file() {
         fs::write(log_of(&link), "").expect("an empty log, which has no pet");
         let store = Store::on(&link, settings());
         store.add("Rex").await;
-        assert_eq!(files_in(&folder.path().join("data")), ["pets.db", "pets.db-shm", "pets.db-wal"]);
+        assert_eq!(
+            files_in(&folder.path().join("data")),
+            ["pets.db", "pets.db-shm", "pets.db-wal"]
+        );
         let moved = file.with_extension("moved");
         fs::rename(&file, &moved).expect("renamed");
         store.try_add("refused").await.expect_err("moved");

@@ -31,10 +31,22 @@ struct Service {
 impl Service {
     async fn start() -> Self {
         let store = Store::new();
-        let (bulk, keys) = (SqliteBulkStorage::new(&store.file), SqliteApiKeyStore::new(store.file.clone()));
-        assert!(keys.add_first(api_key("key"), new_token("token", None), "test").await.expect("add"));
+        let (bulk, keys) = (
+            SqliteBulkStorage::new(&store.file),
+            SqliteApiKeyStore::new(store.file.clone()),
+        );
+        assert!(
+            keys.add_first(api_key("key"), new_token("token", None), "test")
+                .await
+                .expect("add")
+        );
         let directory = keys.start_directory(&mut Registry::default()).0;
-        let service = Self { store, bulk, keys, directory };
+        let service = Self {
+            store,
+            bulk,
+            keys,
+            directory,
+        };
         service.assert_works().await;
         service
     }
@@ -44,27 +56,66 @@ impl Service {
         self.store.readiness.check().await.expect("ready");
         // It keeps its connection.
         self.bulk.check_writable().await.expect("writable");
-        wait_until("lookups succeed", async || find(&self.directory, "token").await.is_ok_and(|key| key.is_some()))
-            .await;
-        self.keys.change(add("other", "other", None), "test").await.expect("added");
-        self.keys.change(revoke("other"), "test").await.expect("revoked");
+        wait_until("lookups succeed", async || {
+            find(&self.directory, "token")
+                .await
+                .is_ok_and(|key| key.is_some())
+        })
+        .await;
+        self.keys
+            .change(add("other", "other", None), "test")
+            .await
+            .expect("added");
+        self.keys
+            .change(revoke("other"), "test")
+            .await
+            .expect("revoked");
         assert_gauge(&self.store, 1.0).await;
     }
 
     async fn assert_fails(&self) {
-        let error = self.store.try_add("refused").await.expect_err("not in place");
-        assert!(matches!(error, AddPetError::Store(StoreFailure::Unavailable(_))), "{error:?}");
-        let error = self.store.readiness.check().await.expect_err("not in place");
-        assert!(error.to_string().contains("moved, removed or replaced"), "{error:?}");
+        let error = self
+            .store
+            .try_add("refused")
+            .await
+            .expect_err("not in place");
+        assert!(
+            matches!(error, AddPetError::Store(StoreFailure::Unavailable(_))),
+            "{error:?}"
+        );
+        let error = self
+            .store
+            .readiness
+            .check()
+            .await
+            .expect_err("not in place");
+        assert!(
+            error.to_string().contains("moved, removed or replaced"),
+            "{error:?}"
+        );
         assert_gauge(&self.store, 0.0).await;
-        let fails = async || matches!(find(&self.directory, "token").await, Err(StoreFailure::Unavailable(_)));
+        let fails = async || {
+            matches!(
+                find(&self.directory, "token").await,
+                Err(StoreFailure::Unavailable(_))
+            )
+        };
         wait_until("lookups fail", fails).await;
         self.directory.check().await.expect_err("not in place");
         let added = self.keys.change(add("other", "other", None), "test").await;
-        assert!(matches!(added, Err(ApiKeyChangeError::Store(StoreFailure::Unavailable(_)))), "{added:?}");
+        assert!(
+            matches!(
+                added,
+                Err(ApiKeyChangeError::Store(StoreFailure::Unavailable(_)))
+            ),
+            "{added:?}"
+        );
         self.bulk.check_writable().await.expect_err("not in place");
         let added = self.bulk.add_pets(stored_pets([99])).await;
-        assert!(matches!(added, Err(StoreFailure::Unavailable(_))), "{added:?}");
+        assert!(
+            matches!(added, Err(StoreFailure::Unavailable(_))),
+            "{added:?}"
+        );
     }
 }
 
@@ -79,8 +130,12 @@ type Replacement = (&'static str, fn(&Path));
 
 const REPLACEMENTS: [Replacement; 4] = [
     ("nothing", |_| ()),
-    ("an empty file", |path| fs::write(path, "").expect("written")),
-    ("another database", |path| sql::execute(path, "CREATE TABLE other (id)")),
+    ("an empty file", |path| {
+        fs::write(path, "").expect("written")
+    }),
+    ("another database", |path| {
+        sql::execute(path, "CREATE TABLE other (id)")
+    }),
     ("a folder", |path| fs::create_dir(path).expect("created")),
 ];
 
@@ -99,7 +154,10 @@ impl Moved {
         fs::rename(log_of(path), &log).expect("renamed");
         replace(path);
         fs::rename(&log, log_of(path)).expect("renamed");
-        Self { path: path.to_owned(), folder }
+        Self {
+            path: path.to_owned(),
+            folder,
+        }
     }
 
     fn move_back(self) {
@@ -116,7 +174,10 @@ async fn a_first_create_fails_at_once_if_the_file_is_not_in_place() {
     let store = Store::new();
     let _moved = Moved::new(&store.path(), |_| ());
     let error = store.try_add("refused").await.expect_err("not in place");
-    assert!(matches!(error, AddPetError::Store(StoreFailure::Unavailable(_))), "{error:?}");
+    assert!(
+        matches!(error, AddPetError::Store(StoreFailure::Unavailable(_))),
+        "{error:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -173,6 +234,10 @@ async fn a_storage_that_ends_while_its_file_is_not_in_place_loses_nothing() {
         let folder = store.close().await;
         assert!(files(&path) == before, "{name}");
         moved.move_back();
-        assert_eq!(Store::at(folder, settings()).names().await, ["Rex"], "{name}");
+        assert_eq!(
+            Store::at(folder, settings()).names().await,
+            ["Rex"],
+            "{name}"
+        );
     }
 }

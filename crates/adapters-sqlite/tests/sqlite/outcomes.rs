@@ -14,14 +14,21 @@ use crate::{
 };
 
 fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime")
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .expect("a runtime")
 }
 
 /// Adds pets until one fails. Returns the number of confirmed pets, and the error.
 async fn add_until_an_error(store: &Store) -> (usize, AddPetError) {
     let mut confirmed = store.count().await;
     loop {
-        match store.try_add(&format!("{confirmed} {}", "x".repeat(200))).await {
+        match store
+            .try_add(&format!("{confirmed} {}", "x".repeat(200)))
+            .await
+        {
             Ok(_) => confirmed += 1,
             Err(error) => return (confirmed, error),
         }
@@ -34,9 +41,15 @@ pub(crate) fn fill_the_disk(path: &Path) {
     runtime().block_on(async {
         let store = Store::on(path, settings());
         let (confirmed, error) = add_until_an_error(&store).await;
-        let AddPetError::Store(StoreFailure::Unavailable(cause)) = error else { panic!("{error:?}") };
+        let AddPetError::Store(StoreFailure::Unavailable(cause)) = error else {
+            panic!("{error:?}")
+        };
         assert!(cause.to_string().contains("full"), "{cause}");
-        assert_eq!(store.count().await, confirmed, "reads go on, and nothing is lost");
+        assert_eq!(
+            store.count().await,
+            confirmed,
+            "reads go on, and nothing is lost"
+        );
         store.close().await;
         let store = Store::on(path, settings());
         assert_eq!(store.count().await, confirmed, "so they do after a start");
@@ -60,8 +73,15 @@ pub(crate) fn add_until_a_write_fails(path: &Path) {
     runtime().block_on(async {
         let store = Store::on(path, settings());
         let (confirmed, error) = add_until_an_error(&store).await;
-        assert!(matches!(error, AddPetError::Store(StoreFailure::OutcomeUnknown(_))), "{error:?}");
-        assert_eq!(store.count().await, confirmed, "reads go on, and nothing is lost");
+        assert!(
+            matches!(error, AddPetError::Store(StoreFailure::OutcomeUnknown(_))),
+            "{error:?}"
+        );
+        assert_eq!(
+            store.count().await,
+            confirmed,
+            "reads go on, and nothing is lost"
+        );
         fs::write(path.with_file_name("confirmed"), confirmed.to_string()).expect("written");
         store.close().await;
     });
@@ -72,8 +92,20 @@ pub(crate) fn add_until_a_write_fails(path: &Path) {
 async fn a_write_that_fails_loses_no_confirmed_pet() {
     let folder = TempDir::new().expect("a folder");
     let path = folder.path().join("pets.db");
-    child::run(&["sh", "-c", "trap '' XFSZ; ulimit -f 4000; exec \"$@\"", "sh"], "write error", &path);
-    let confirmed: usize = fs::read_to_string(path.with_file_name("confirmed")).unwrap().parse().unwrap();
+    child::run(
+        &[
+            "sh",
+            "-c",
+            "trap '' XFSZ; ulimit -f 4000; exec \"$@\"",
+            "sh",
+        ],
+        "write error",
+        &path,
+    );
+    let confirmed: usize = fs::read_to_string(path.with_file_name("confirmed"))
+        .unwrap()
+        .parse()
+        .unwrap();
     let store = Store::at(folder, settings());
     // The log has no end of the last transaction.
     assert_eq!(store.count().await, confirmed);
@@ -91,8 +123,14 @@ async fn a_commit_that_fails_has_an_unknown_outcome_which_is_counted_once() {
         CREATE TRIGGER added AFTER INSERT ON pets BEGIN INSERT INTO other VALUES (1); END;",
     );
     let error = store.try_add("Rex").await.expect_err("not committed");
-    assert!(matches!(error, AddPetError::Store(StoreFailure::OutcomeUnknown(_))), "{error:?}");
-    assert!((store.metric("storage_failures_total{reason=\"outcome_unknown\"}") - 1.0).abs() < f64::EPSILON);
+    assert!(
+        matches!(error, AddPetError::Store(StoreFailure::OutcomeUnknown(_))),
+        "{error:?}"
+    );
+    assert!(
+        (store.metric("storage_failures_total{reason=\"outcome_unknown\"}") - 1.0).abs()
+            < f64::EPSILON
+    );
     sql::execute(&store.path(), "DROP TRIGGER added");
     store.add("Tom").await;
     assert_eq!(store.names().await, ["Tom"]);
@@ -108,8 +146,17 @@ async fn a_row_that_fails_alone_fails_no_other() {
     );
     let names = ["one", "ignored", "two", "one", "three"];
     let added = join_tasks(names.map(|name| store.try_add(name))).await;
-    let is_unavailable = |error: &&AddPetError| matches!(error, AddPetError::Store(StoreFailure::Unavailable(_)));
-    assert_eq!(added.iter().filter_map(|added| added.as_ref().err()).filter(is_unavailable).count(), 2, "{added:?}");
+    let is_unavailable =
+        |error: &&AddPetError| matches!(error, AddPetError::Store(StoreFailure::Unavailable(_)));
+    assert_eq!(
+        added
+            .iter()
+            .filter_map(|added| added.as_ref().err())
+            .filter(is_unavailable)
+            .count(),
+        2,
+        "{added:?}"
+    );
     let mut stored = store.names().await;
     stored.sort();
     assert_eq!(stored, ["one", "three", "two"]);
@@ -124,7 +171,10 @@ async fn a_create_that_ends_the_transaction_is_not_stored() {
         "CREATE TRIGGER ending BEFORE INSERT ON pets WHEN NEW.name = 'end' BEGIN SELECT RAISE(ROLLBACK, 'end'); END;",
     );
     let error = store.try_add("end").await.expect_err("not stored");
-    assert!(matches!(error, AddPetError::Store(StoreFailure::Unavailable(_))), "{error:?}");
+    assert!(
+        matches!(error, AddPetError::Store(StoreFailure::Unavailable(_))),
+        "{error:?}"
+    );
     store.add("Rex").await;
     assert_eq!(store.names().await, ["Rex"]);
 }

@@ -2,7 +2,9 @@
 
 use std::{fs, path::Path};
 
-use animal_store_adapters_sqlite::{FileUse, SqliteApiKeyStore, SqliteBulkStorage, SqliteFile, diagnose};
+use animal_store_adapters_sqlite::{
+    FileUse, SqliteApiKeyStore, SqliteBulkStorage, SqliteFile, diagnose,
+};
 use animal_store_app::{
     ports::{AddPetError, ApiKeyChangeError, ApiKeyStore, BulkStorage, StoreFailure},
     test_support::stored_pets,
@@ -20,9 +22,18 @@ async fn read(path: &Path) -> usize {
     let store = Store::over(file.clone(), settings());
     let count = store.count().await;
     store.readiness.check().await.expect("ready");
-    let snapshot = SqliteBulkStorage::new(&file).snapshot().await.expect("a snapshot");
-    assert_eq!(snapshot.pets(None, usize::MAX).await.expect("pets").len(), count);
-    snapshot.idempotency_records(None, 10).await.expect("records");
+    let snapshot = SqliteBulkStorage::new(&file)
+        .snapshot()
+        .await
+        .expect("a snapshot");
+    assert_eq!(
+        snapshot.pets(None, usize::MAX).await.expect("pets").len(),
+        count
+    );
+    snapshot
+        .idempotency_records(None, 10)
+        .await
+        .expect("records");
     SqliteApiKeyStore::new(file).list().await.expect("listed");
     diagnose(path, TIMEOUT).await;
     store.close().await;
@@ -34,12 +45,26 @@ async fn try_to_change(path: &Path) {
     let file = SqliteFile::open(path, FileUse::Read, TIMEOUT).expect("a file");
     let store = Store::over(file.clone(), settings());
     let added = store.try_add("refused").await;
-    assert!(matches!(added, Err(AddPetError::Store(StoreFailure::Unavailable(_)))), "{added:?}");
-    let added = SqliteApiKeyStore::new(file.clone()).change(add("key", "token", None), "test").await;
-    assert!(matches!(added, Err(ApiKeyChangeError::Store(StoreFailure::Unavailable(_)))), "{added:?}");
+    assert!(
+        matches!(added, Err(AddPetError::Store(StoreFailure::Unavailable(_)))),
+        "{added:?}"
+    );
+    let added = SqliteApiKeyStore::new(file.clone())
+        .change(add("key", "token", None), "test")
+        .await;
+    assert!(
+        matches!(
+            added,
+            Err(ApiKeyChangeError::Store(StoreFailure::Unavailable(_)))
+        ),
+        "{added:?}"
+    );
     let bulk = SqliteBulkStorage::new(&file);
     let added = bulk.add_pets(stored_pets([1_000_000])).await;
-    assert!(matches!(added, Err(StoreFailure::Unavailable(_))), "{added:?}");
+    assert!(
+        matches!(added, Err(StoreFailure::Unavailable(_))),
+        "{added:?}"
+    );
     store.close().await;
 }
 
@@ -54,9 +79,15 @@ async fn reading_a_closed_file_changes_no_byte_of_it() {
     assert_eq!(read(&path).await, 1);
     try_to_change(&path).await;
     assert!(fs::read(&path).expect("read") == content);
-    assert_eq!(files_in(folder.path()), ["pets.db", "pets.db-shm", "pets.db-wal"]);
+    assert_eq!(
+        files_in(folder.path()),
+        ["pets.db", "pets.db-shm", "pets.db-wal"]
+    );
     assert_eq!(log_of(&path).metadata().expect("a log").len(), 0);
-    assert_eq!(["pets.db-shm", "pets.db-wal"].map(|name| mode(&folder.path().join(name))), [0o600; 2]);
+    assert_eq!(
+        ["pets.db-shm", "pets.db-wal"].map(|name| mode(&folder.path().join(name))),
+        [0o600; 2]
+    );
 
     let store = Store::at(folder, settings());
     store.add("Tom").await;

@@ -37,13 +37,30 @@ async fn a_corrupt_page_fails_only_the_reads_that_need_it() {
     let query = "SELECT pageno FROM dbstat WHERE name = 'pets' AND pagetype = 'leaf' ORDER BY path LIMIT 1 OFFSET 100";
     sql::overwrite_page(&store.path(), sql::number(&store.path(), query));
 
-    let error = store.repository.list(None, None, usize::MAX).await.expect_err("a corrupt page");
-    let StoreFailure::Corrupt(cause) = error else { panic!("{error:?}") };
+    let error = store
+        .repository
+        .list(None, None, usize::MAX)
+        .await
+        .expect_err("a corrupt page");
+    let StoreFailure::Corrupt(cause) = error else {
+        panic!("{error:?}")
+    };
     assert!(cause.to_string().contains("malformed"), "{cause}");
     assert!(store.repository.find(id(1)).await.expect("found").is_some());
-    assert_eq!(store.repository.list(Some(PetStatus::Available), None, 20).await.expect("listed").len(), 20);
+    assert_eq!(
+        store
+            .repository
+            .list(Some(PetStatus::Available), None, 20)
+            .await
+            .expect("listed")
+            .len(),
+        20
+    );
     let added = store.add("later").await;
-    assert_eq!(store.repository.find(added.id()).await.expect("found"), Some(added));
+    assert_eq!(
+        store.repository.find(added.id()).await.expect("found"),
+        Some(added)
+    );
 }
 
 /// A folder takes the place of the file: only a new connection finds it.
@@ -59,14 +76,24 @@ async fn the_connection_of_a_failed_read_is_replaced() {
     // More than there are connections.
     for _ in 0..5 {
         let error = store.repository.find(pet.id()).await.expect_err("no table");
-        let StoreFailure::Unavailable(cause) = error else { panic!("{error:?}") };
+        let StoreFailure::Unavailable(cause) = error else {
+            panic!("{error:?}")
+        };
         causes.push(cause.to_string());
     }
-    assert!(causes.iter().any(|cause| cause.contains("moved, removed or replaced")), "{causes:?}");
+    assert!(
+        causes
+            .iter()
+            .any(|cause| cause.contains("moved, removed or replaced")),
+        "{causes:?}"
+    );
     fs::remove_dir(&path).expect("removed");
     fs::rename(&moved, &path).expect("renamed");
     sql::execute(&path, "ALTER TABLE hidden RENAME TO pets");
-    assert_eq!(store.repository.find(pet.id()).await.expect("found"), Some(pet));
+    assert_eq!(
+        store.repository.find(pet.id()).await.expect("found"),
+        Some(pet)
+    );
 }
 
 /// Ids of pets: a read of the first one panics, and a read of the second one waits for the gate.
@@ -76,9 +103,14 @@ const WAITS: i64 = 535_353;
 static GATE: Mutex<()> = Mutex::const_new(());
 static IS_WAITING: AtomicBool = AtomicBool::new(false);
 
-#[expect(clippy::needless_pass_by_value, reason = "the signature of an instrumentation")]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the signature of an instrumentation"
+)]
 fn on_event(event: InstrumentationEvent<'_>) {
-    let InstrumentationEvent::StartQuery { query, .. } = event else { return };
+    let InstrumentationEvent::StartQuery { query, .. } = event else {
+        return;
+    };
     let query = query.to_string();
     assert!(!query.contains(&PANICS.to_string()), "a panic of the test");
     if query.contains(&WAITS.to_string()) {
@@ -99,9 +131,20 @@ async fn a_batch_that_takes_long_stalls_no_other_request() {
     let (pet, gate) = (store.add("Rex").await, GATE.lock().await);
     let repository = Arc::clone(&store.repository);
     let slow = tokio::spawn(async move { repository.find(id(WAITS)).await });
-    wait_until("the read waits", async || IS_WAITING.load(Ordering::Relaxed)).await;
+    wait_until("the read waits", async || {
+        IS_WAITING.load(Ordering::Relaxed)
+    })
+    .await;
     for _ in 0..10 {
-        assert_eq!(store.repository.find(pet.id()).await.expect("found").as_ref(), Some(&pet));
+        assert_eq!(
+            store
+                .repository
+                .find(pet.id())
+                .await
+                .expect("found")
+                .as_ref(),
+            Some(&pet)
+        );
     }
     assert!(!slow.is_finished());
     drop(gate);
@@ -116,35 +159,71 @@ async fn a_panic_fails_its_batch_and_no_later_read() {
     let pet = store.add("Rex").await;
     // More than there are dispatchers.
     for _ in 0..5 {
-        let (panicked, found) = tokio::join!(store.repository.find(id(PANICS)), store.repository.find(pet.id()));
+        let (panicked, found) = tokio::join!(
+            store.repository.find(id(PANICS)),
+            store.repository.find(pet.id())
+        );
         for failed in [panicked, found] {
-            assert!(matches!(failed, Err(StoreFailure::Unavailable(_))), "{failed:?}");
+            assert!(
+                matches!(failed, Err(StoreFailure::Unavailable(_))),
+                "{failed:?}"
+            );
         }
-        assert_eq!(store.repository.find(pet.id()).await.expect("found").as_ref(), Some(&pet));
+        assert_eq!(
+            store
+                .repository
+                .find(pet.id())
+                .await
+                .expect("found")
+                .as_ref(),
+            Some(&pet)
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_row_that_is_not_a_pet_is_corrupt() {
     let store = Store::new();
-    let bad = [("CAST(x'ff' AS TEXT)", "invalid utf-8"), ("' '", "name, id 2"), ("'a' || char(10)", "name, id 3")];
+    let bad = [
+        ("CAST(x'ff' AS TEXT)", "invalid utf-8"),
+        ("' '", "name, id 2"),
+        ("'a' || char(10)", "name, id 3"),
+    ];
     for ((name, text), number) in bad.into_iter().zip(1..) {
-        sql::execute(&store.path(), &format!("INSERT INTO pets VALUES ({number}, {name}, 1, 1, 0)"));
-        let error = store.repository.find(id(number)).await.expect_err("not a pet");
-        let StoreFailure::Corrupt(cause) = error else { panic!("{error:?}") };
+        sql::execute(
+            &store.path(),
+            &format!("INSERT INTO pets VALUES ({number}, {name}, 1, 1, 0)"),
+        );
+        let error = store
+            .repository
+            .find(id(number))
+            .await
+            .expect_err("not a pet");
+        let StoreFailure::Corrupt(cause) = error else {
+            panic!("{error:?}")
+        };
         assert!(cause.to_string().contains(text), "{cause}");
     }
-    sql::execute(&store.path(), "INSERT INTO pets VALUES (4, char(65533), 1, 1, 0)");
+    sql::execute(
+        &store.path(),
+        "INSERT INTO pets VALUES (4, char(65533), 1, 1, 0)",
+    );
     assert!(store.repository.find(id(4)).await.expect("found").is_some());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_storage_that_can_read_and_write_is_ready() {
-    let store =
-        Store::with(animal_store_adapters_sqlite::SqliteSettings { timeout: Duration::from_millis(300), ..settings() });
+    let store = Store::with(animal_store_adapters_sqlite::SqliteSettings {
+        timeout: Duration::from_millis(300),
+        ..settings()
+    });
     store.readiness.check().await.expect("ready");
     let lock = sql::lock(&store.path());
-    store.readiness.check().await.expect_err("another process writes");
+    store
+        .readiness
+        .check()
+        .await
+        .expect_err("another process writes");
     drop(lock);
     let readiness = store.readiness.clone();
     store.close().await;

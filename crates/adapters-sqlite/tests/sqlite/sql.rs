@@ -2,11 +2,16 @@
 
 use std::{path::Path, process::Command};
 
-use diesel::{Connection, RunQueryDsl, SqliteConnection, connection::SimpleConnection, dsl, sql_types::BigInt};
+use diesel::{
+    Connection, RunQueryDsl, SqliteConnection, connection::SimpleConnection, dsl, sql_types::BigInt,
+};
 
 pub(crate) fn connect(path: &Path) -> SqliteConnection {
-    let mut connection = SqliteConnection::establish(path.to_str().expect("UTF-8")).expect("a connection");
-    connection.batch_execute("PRAGMA busy_timeout = 10000").expect("set");
+    let mut connection =
+        SqliteConnection::establish(path.to_str().expect("UTF-8")).expect("a connection");
+    connection
+        .batch_execute("PRAGMA busy_timeout = 10000")
+        .expect("set");
     connection
 }
 
@@ -16,7 +21,9 @@ pub(crate) fn execute(path: &Path, statements: &str) {
 
 /// Returns the only value.
 pub(crate) fn number(path: &Path, query: &str) -> i64 {
-    dsl::sql::<BigInt>(query).get_result(&mut connect(path)).expect("a number")
+    dsl::sql::<BigInt>(query)
+        .get_result(&mut connect(path))
+        .expect("a number")
 }
 
 /// Holds the lock of a process that writes, until it is dropped.
@@ -28,7 +35,18 @@ pub(crate) fn lock(path: &Path) -> SqliteConnection {
 
 /// Overwrites a page by another process: a process that closes a file loses all its locks of it, also those of SQLite.
 pub(crate) fn overwrite_page(path: &Path, page: i64) {
-    let (of, seek) = (format!("of={}", path.display()), format!("seek={}", page - 1));
-    let dd = ["if=/dev/zero", &of, "bs=4096", &seek, "count=1", "conv=notrunc", "status=none"];
+    let (of, seek) = (
+        format!("of={}", path.display()),
+        format!("seek={}", page - 1),
+    );
+    let dd = [
+        "if=/dev/zero",
+        &of,
+        "bs=4096",
+        &seek,
+        "count=1",
+        "conv=notrunc",
+        "status=none",
+    ];
     assert!(Command::new("dd").args(dd).status().expect("dd").success());
 }

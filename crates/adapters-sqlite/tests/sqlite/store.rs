@@ -57,7 +57,12 @@ pub(crate) fn assert_refused(path: &Path, text: &str) {
     let before = files(path);
     for opened in open_in_each_way(path) {
         let error = opened.expect_err("refused");
-        assert!(error.to_string().starts_with(&format!("{}: ", path.display())), "{error}");
+        assert!(
+            error
+                .to_string()
+                .starts_with(&format!("{}: ", path.display())),
+            "{error}"
+        );
         assert!(error.to_string().contains(text), "{error}");
         assert!(files(path) == before, "the file or the log has changed");
     }
@@ -65,15 +70,27 @@ pub(crate) fn assert_refused(path: &Path, text: &str) {
 
 /// Returns the inodes and contents of a file and its log. An empty log is none: SQLite makes one when it reads a file.
 pub(crate) fn files(path: &Path) -> [Option<(u64, Option<Vec<u8>>)>; 2] {
-    let content = |path: &Path| path.metadata().ok().map(|metadata| (metadata.ino(), fs::read(path).ok()));
-    [content(path), content(&log_of(path)).filter(|(_, content)| content.as_ref().is_some_and(|log| !log.is_empty()))]
+    let content = |path: &Path| {
+        path.metadata()
+            .ok()
+            .map(|metadata| (metadata.ino(), fs::read(path).ok()))
+    };
+    [
+        content(path),
+        content(&log_of(path))
+            .filter(|(_, content)| content.as_ref().is_some_and(|log| !log.is_empty())),
+    ]
 }
 
 /// Copies a file that is in use and all files beside it, as they would be after a crash. Another process copies them: a
 /// process that closes a file loses all its locks of it, also those of SQLite.
 pub(crate) fn copy_of_crash(path: &Path) -> (TempDir, PathBuf) {
     let folder = TempDir::new().expect("a folder");
-    let copied = Command::new("cp").arg("-r").arg(path.with_file_name(".")).arg(folder.path()).status();
+    let copied = Command::new("cp")
+        .arg("-r")
+        .arg(path.with_file_name("."))
+        .arg(folder.path())
+        .status();
     assert!(copied.expect("cp").success());
     let copy = folder.path().join(path.file_name().expect("a name"));
     (folder, copy)
@@ -92,8 +109,15 @@ pub(crate) fn mode(path: &Path) -> u32 {
 /// Returns the names of the files in a folder, in their order.
 pub(crate) fn files_in(folder: &Path) -> Vec<String> {
     let entries = folder.read_dir().expect("a folder");
-    let mut names: Vec<_> =
-        entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8")).collect();
+    let mut names: Vec<_> = entries
+        .map(|entry| {
+            entry
+                .expect("an entry")
+                .file_name()
+                .into_string()
+                .expect("UTF-8")
+        })
+        .collect();
     names.sort();
     names
 }
@@ -120,20 +144,34 @@ impl Store {
 
     pub(crate) fn at(folder: TempDir, settings: SqliteSettings) -> Self {
         let store = Self::on(&folder.path().join("pets.db"), settings);
-        Self { folder: Some(folder), ..store }
+        Self {
+            folder: Some(folder),
+            ..store
+        }
     }
 
     /// Uses a file that another storage may use.
     pub(crate) fn on(path: &Path, settings: SqliteSettings) -> Self {
-        Self::over(SqliteFile::open(path, FileUse::Create, settings.timeout).expect("a file"), settings)
+        Self::over(
+            SqliteFile::open(path, FileUse::Create, settings.timeout).expect("a file"),
+            settings,
+        )
     }
 
     pub(crate) fn over(file: SqliteFile, settings: SqliteSettings) -> Self {
         let mut registry = Registry::default();
         file.register_metrics(&mut registry);
-        let (storage, threads) = SqliteStorage::start(&file, settings, &mut registry).expect("a storage");
+        let (storage, threads) =
+            SqliteStorage::start(&file, settings, &mut registry).expect("a storage");
         let (repository, readiness) = (Arc::new(storage.repository()), storage.readiness());
-        Self { repository, readiness, threads, file, registry, folder: None }
+        Self {
+            repository,
+            readiness,
+            threads,
+            file,
+            registry,
+            folder: None,
+        }
     }
 
     pub(crate) fn path(&self) -> PathBuf {
@@ -144,19 +182,37 @@ impl Store {
         self.try_add(name).await.expect("added")
     }
 
-    pub(crate) fn try_add(&self, name: &str) -> impl Future<Output = Result<Pet, AddPetError>> + Send + use<> {
+    pub(crate) fn try_add(
+        &self,
+        name: &str,
+    ) -> impl Future<Output = Result<Pet, AddPetError>> + Send + use<> {
         let (repository, pet) = (Arc::clone(&self.repository), pet_named(name));
-        async move { repository.add(AddPet::new(pet)).await.map(|added| added.pet) }
+        async move {
+            repository
+                .add(AddPet::new(pet))
+                .await
+                .map(|added| added.pet)
+        }
     }
 
     pub(crate) async fn count(&self) -> usize {
-        self.repository.list(None, None, usize::MAX).await.expect("listed").len()
+        self.repository
+            .list(None, None, usize::MAX)
+            .await
+            .expect("listed")
+            .len()
     }
 
     /// The names of the first pets.
     pub(crate) async fn names(&self) -> Vec<String> {
-        let pets = self.repository.list(None, None, 1000).await.expect("listed");
-        pets.iter().map(|pet| pet.new_pet().name().as_str().to_owned()).collect()
+        let pets = self
+            .repository
+            .list(None, None, 1000)
+            .await
+            .expect("listed");
+        pets.iter()
+            .map(|pet| pet.new_pet().name().as_str().to_owned())
+            .collect()
     }
 
     /// Returns the value of a sample of the metrics.
@@ -168,7 +224,8 @@ impl Store {
     pub(crate) async fn close(self) -> TempDir {
         drop(self.repository);
         self.threads.await.expect("the threads have ended");
-        self.folder.unwrap_or_else(|| TempDir::new().expect("a folder"))
+        self.folder
+            .unwrap_or_else(|| TempDir::new().expect("a folder"))
     }
 }
 
@@ -176,11 +233,22 @@ impl Store {
 pub(crate) fn metric(registry: &Registry, sample: &str) -> f64 {
     let mut text = String::new();
     encode(&mut text, registry).expect("text");
-    let line = text.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
-    line.unwrap_or_else(|| panic!("no {sample}: {text}")).parse().expect("a number")
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("no {sample}: {text}"))
+        .parse()
+        .expect("a number")
 }
 
-pub(crate) async fn repository(idempotency_retention: Duration) -> (Arc<dyn PetRepository>, TempDir) {
-    let Store { repository, folder, .. } = Store::with(SqliteSettings { idempotency_retention, ..settings() });
+pub(crate) async fn repository(
+    idempotency_retention: Duration,
+) -> (Arc<dyn PetRepository>, TempDir) {
+    let Store {
+        repository, folder, ..
+    } = Store::with(SqliteSettings {
+        idempotency_retention,
+        ..settings()
+    });
     (repository, folder.expect("its own"))
 }

@@ -18,8 +18,13 @@ impl ApiKeyLabel {
     /// # Errors
     /// [`ApiKeyLabelError`] for any other text.
     pub fn parse(text: &str) -> Result<Self, ApiKeyLabelError> {
-        let is_valid = !text.trim().is_empty() && text.chars().count() <= 64 && !text.chars().any(is_control);
-        if is_valid { Ok(Self(text.into())) } else { Err(ApiKeyLabelError) }
+        let is_valid =
+            !text.trim().is_empty() && text.chars().count() <= 64 && !text.chars().any(is_control);
+        if is_valid {
+            Ok(Self(text.into()))
+        } else {
+            Err(ApiKeyLabelError)
+        }
     }
 
     /// Returns the text.
@@ -29,8 +34,7 @@ impl ApiKeyLabel {
 }
 
 fn is_control(character: char) -> bool {
-    let breaks_line_or_direction =
-        matches!(character, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let breaks_line_or_direction = matches!(character, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     character.is_control() || breaks_line_or_direction
 }
 
@@ -57,8 +61,13 @@ mod tests {
         for text in ["", " \u{a0}", &"é".repeat(65)] {
             assert_eq!(ApiKeyLabel::parse(text), Err(ApiKeyLabelError));
         }
-        for control in ['\n', '\u{9b}', '\u{200f}', '\u{2028}', '\u{202e}', '\u{2066}'] {
-            assert_eq!(ApiKeyLabel::parse(&format!("a{control}b")), Err(ApiKeyLabelError));
+        for control in [
+            '\n', '\u{9b}', '\u{200f}', '\u{2028}', '\u{202e}', '\u{2066}',
+        ] {
+            assert_eq!(
+                ApiKeyLabel::parse(&format!("a{control}b")),
+                Err(ApiKeyLabelError)
+            );
         }
     }
 }

@@ -33,7 +33,10 @@ impl FromStr for Scope {
     type Err = ScopeError;
 
     fn from_str(name: &str) -> Result<Self, ScopeError> {
-        Self::ALL.into_iter().find(|scope| scope.as_str() == name).ok_or(ScopeError)
+        Self::ALL
+            .into_iter()
+            .find(|scope| scope.as_str() == name)
+            .ok_or(ScopeError)
     }
 }
 
@@ -52,13 +55,19 @@ impl Scopes {
 
     /// Iterates over the scopes of the set.
     pub fn iter(self) -> impl Iterator<Item = Scope> {
-        Scope::ALL.into_iter().filter(move |&scope| self.contains(scope))
+        Scope::ALL
+            .into_iter()
+            .filter(move |&scope| self.contains(scope))
     }
 }
 
 impl FromIterator<Scope> for Scopes {
     fn from_iter<I: IntoIterator<Item = Scope>>(scopes: I) -> Self {
-        Self(scopes.into_iter().fold(0, |bits, scope| bits | 1 << scope as u8))
+        Self(
+            scopes
+                .into_iter()
+                .fold(0, |bits, scope| bits | 1 << scope as u8),
+        )
     }
 }
 
@@ -81,10 +90,18 @@ mod tests {
             (scopes(&[]), false, false, ""),
             (scopes(&[Scope::Read]), true, false, "read"),
             (scopes(&[Scope::Write, Scope::Write]), false, true, "write"),
-            (scopes(&[Scope::Write, Scope::Read]), true, true, "read,write"),
+            (
+                scopes(&[Scope::Write, Scope::Read]),
+                true,
+                true,
+                "read,write",
+            ),
             (Scopes::ALL, true, true, "read,write"),
         ] {
-            assert_eq!((set.contains(Scope::Read), set.contains(Scope::Write)), (read, write));
+            assert_eq!(
+                (set.contains(Scope::Read), set.contains(Scope::Write)),
+                (read, write)
+            );
             assert_eq!(set.to_string(), text);
             assert_eq!(set.iter().collect::<Scopes>(), set);
         }

@@ -25,7 +25,10 @@ pub struct ApiToken(SecretString);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ApiTokenError {
     /// The text is not a b64token or is too long.
-    #[error("a token has 1 to {} characters of A-Z a-z 0-9 - . _ ~ + / and may end with =", ApiToken::MAX_BYTES)]
+    #[error(
+        "a token has 1 to {} characters of A-Z a-z 0-9 - . _ ~ + / and may end with =",
+        ApiToken::MAX_BYTES
+    )]
     Malformed,
     /// The text has the prefix of issued tokens, but its checksum is wrong.
     #[error("the checksum of the token is wrong: it is mistyped or truncated")]
@@ -51,7 +54,10 @@ impl ApiToken {
         let text = token.expose_secret();
         if !is_b64token(text) || text.len() > Self::MAX_BYTES {
             Err(ApiTokenError::Malformed)
-        } else if text.strip_prefix(PREFIX).is_some_and(|rest| !checksum_matches(rest)) {
+        } else if text
+            .strip_prefix(PREFIX)
+            .is_some_and(|rest| !checksum_matches(rest))
+        {
             Err(ApiTokenError::Checksum)
         } else {
             Ok(Self(token))
@@ -89,7 +95,9 @@ fn is_b64token(text: &str) -> bool {
 }
 
 fn checksum_matches(rest: &str) -> bool {
-    let Some((secret, checksum)) = rest.split_at_checked(SECRET_DIGITS) else { return false };
+    let Some((secret, checksum)) = rest.split_at_checked(SECRET_DIGITS) else {
+        return false;
+    };
     checksum == base62::<CHECKSUM_DIGITS>(&crc32fast::hash(secret.as_bytes()).to_be_bytes())
 }
 
@@ -132,7 +140,10 @@ mod tests {
     use super::*;
 
     fn token(bits: &[u8; 32]) -> String {
-        ApiToken::from_random(bits).secret().expose_secret().to_owned()
+        ApiToken::from_random(bits)
+            .secret()
+            .expose_secret()
+            .to_owned()
     }
 
     fn parse(token: &str) -> Result<(), ApiTokenError> {
@@ -142,8 +153,14 @@ mod tests {
     /// The expected tokens were computed by another program with the CRC-32 of zlib.
     #[test]
     fn a_token_encodes_its_bits_and_their_checksum() {
-        assert_eq!(token(&[0; 32]), "animalstore_00000000000000000000000000000000000000000002CZclj");
-        assert_eq!(token(&[255; 32]), "animalstore_yhjskwdA6OZ1AL1YmHWZWm8LLG7HjnuCA2j5rOw8Xp13sRzl1");
+        assert_eq!(
+            token(&[0; 32]),
+            "animalstore_00000000000000000000000000000000000000000002CZclj"
+        );
+        assert_eq!(
+            token(&[255; 32]),
+            "animalstore_yhjskwdA6OZ1AL1YmHWZWm8LLG7HjnuCA2j5rOw8Xp13sRzl1"
+        );
     }
 
     #[test]
@@ -152,7 +169,14 @@ mod tests {
         assert_eq!(parse(&good), Ok(()));
         for (index, _) in good.char_indices().skip(PREFIX.len()) {
             let mut bad = good.clone();
-            bad.replace_range(index..=index, if &good[index..=index] == "x" { "y" } else { "x" });
+            bad.replace_range(
+                index..=index,
+                if &good[index..=index] == "x" {
+                    "y"
+                } else {
+                    "x"
+                },
+            );
             assert_eq!(parse(&bad), Err(ApiTokenError::Checksum), "{bad}");
         }
         for bad in [PREFIX, &good[..good.len() - 1], &format!("{good}0")] {
@@ -163,12 +187,34 @@ mod tests {
     #[test]
     fn a_token_has_1_to_512_characters_of_its_alphabet_and_padding_only_at_its_end() {
         let longest = "x".repeat(ApiToken::MAX_BYTES);
-        for good in ["a", "AZaz09-._~+/", "a=", "a==", "sk_live_123", "animalstore", "Animalstore_1", &longest] {
+        for good in [
+            "a",
+            "AZaz09-._~+/",
+            "a=",
+            "a==",
+            "sk_live_123",
+            "animalstore",
+            "Animalstore_1",
+            &longest,
+        ] {
             assert_eq!(parse(good), Ok(()), "{good}");
             assert!(!ApiToken::has_prefix(good), "{good}");
         }
         let too_long = format!("{longest}x");
-        for bad in ["", "=", "a=b", "a b", " a", "a\t", "a:b", "*", "\"a\"", "é", "animalstore_é", &too_long] {
+        for bad in [
+            "",
+            "=",
+            "a=b",
+            "a b",
+            " a",
+            "a\t",
+            "a:b",
+            "*",
+            "\"a\"",
+            "é",
+            "animalstore_é",
+            &too_long,
+        ] {
             assert_eq!(parse(bad), Err(ApiTokenError::Malformed), "{bad:?}");
         }
         assert!(ApiToken::has_prefix(&token(&[7; 32])));
@@ -176,8 +222,13 @@ mod tests {
 
     #[test]
     fn at_most_half_of_a_token_is_shown() {
-        for (token, shown) in [("a", ""), ("abc", "c"), ("abcdefg", "efg"), ("abcdefgh", "efgh"), ("012345678", "5678")]
-        {
+        for (token, shown) in [
+            ("a", ""),
+            ("abc", "c"),
+            ("abcdefg", "efg"),
+            ("abcdefgh", "efgh"),
+            ("012345678", "5678"),
+        ] {
             assert_eq!(ApiToken::parse(token.into()).unwrap().last_four(), shown);
         }
     }
@@ -199,7 +250,11 @@ mod tests {
     #[test]
     fn the_digest_is_a_sha_256_of_which_no_part_is_printed() {
         let digest = ApiKeyDigest::of(&"abc".into());
-        assert_eq!(digest.0[..4], [0xba, 0x78, 0x16, 0xbf], "FIPS 180-2, appendix B.1");
+        assert_eq!(
+            digest.0[..4],
+            [0xba, 0x78, 0x16, 0xbf],
+            "FIPS 180-2, appendix B.1"
+        );
         assert_eq!(format!("{digest:?}"), "ApiKeyDigest(..)");
     }
 }

@@ -21,16 +21,30 @@ pub(super) struct Pets<'a> {
 
 impl<'a> Pets<'a> {
     pub(super) fn new(snapshot: &'a dyn StorageSnapshot, page_size: usize) -> Self {
-        Self { snapshot, page_size, page: Vec::new().into_iter(), last: None, count: 0, sha256: Sha256::new() }
+        Self {
+            snapshot,
+            page_size,
+            page: Vec::new().into_iter(),
+            last: None,
+            count: 0,
+            sha256: Sha256::new(),
+        }
     }
 
     pub(super) async fn next(&mut self) -> Result<Option<StoredPet>, StoreFailure> {
         if self.page.len() == 0 {
-            self.page = self.snapshot.pets(self.last, self.page_size).await?.into_iter();
+            self.page = self
+                .snapshot
+                .pets(self.last, self.page_size)
+                .await?
+                .into_iter();
         }
-        let Some(next) = self.page.next() else { return Ok(None) };
+        let Some(next) = self.page.next() else {
+            return Ok(None);
+        };
         self.sha256.update(next.pet.id().get().to_be_bytes());
-        self.sha256.update(PetDigest::from_pet(next.pet.new_pet()).0);
+        self.sha256
+            .update(PetDigest::from_pet(next.pet.new_pet()).0);
         self.sha256.update(next.created_at.micros().to_be_bytes());
         self.last = Some(next.pet.id());
         self.count += 1;
@@ -39,6 +53,10 @@ impl<'a> Pets<'a> {
 
     /// Returns the SHA-256 digest of the pets that were read, as hexadecimal digits.
     pub(super) fn digest(&self) -> String {
-        self.sha256.clone().finalize().iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+        self.sha256
+            .clone()
+            .finalize()
+            .iter()
+            .fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
     }
 }

@@ -21,14 +21,22 @@ struct Stores {
 
 impl Stores {
     fn new(source: impl IntoIterator<Item = i64>, target: impl IntoIterator<Item = i64>) -> Self {
-        let stores = Self { source: Arc::default(), target: Arc::default() };
+        let stores = Self {
+            source: Arc::default(),
+            target: Arc::default(),
+        };
         assert!(stores.source.add(stored_pets(source)) && stores.target.add(stored_pets(target)));
         stores
     }
 
     async fn copy(&self) -> Result<CopySummary, CopyError> {
         let copy = CopyStore::new(self.source.clone(), self.target.clone(), None);
-        CopyStore { page_size: usize::try_from(PAGE).unwrap(), ..copy }.execute().await
+        CopyStore {
+            page_size: usize::try_from(PAGE).unwrap(),
+            ..copy
+        }
+        .execute()
+        .await
     }
 
     /// Copies, and returns the number of pets that were added to a target that is complete now.
@@ -42,12 +50,18 @@ impl Stores {
 
 /// Returns the [`stored_pet`] with this id under another name.
 fn renamed(id: i64) -> StoredPet {
-    StoredPet { pet: Pet::new(stored_pet(id).pet.id(), pet_named("Other")), ..stored_pet(id) }
+    StoredPet {
+        pet: Pet::new(stored_pet(id).pet.id(), pet_named("Other")),
+        ..stored_pet(id)
+    }
 }
 
 /// Returns the [`stored_pet`] with this id and another creation time.
 fn created_later(id: i64) -> StoredPet {
-    StoredPet { created_at: stored_pet(77).created_at, ..stored_pet(id) }
+    StoredPet {
+        created_at: stored_pet(77).created_at,
+        ..stored_pet(id)
+    }
 }
 
 #[tokio::test]
@@ -57,7 +71,11 @@ async fn a_copy_adds_the_pets_that_the_target_lacks_with_ids_and_creation_times(
         assert_eq!(stores.complete().await, count.unsigned_abs());
     }
     let stores = Stores::new(1..=3 * PAGE, [1, 2, 4, PAGE + 7, 3 * PAGE]);
-    assert_eq!(stores.complete().await, 3 * PAGE.unsigned_abs() - 5, "the gaps are filled");
+    assert_eq!(
+        stores.complete().await,
+        3 * PAGE.unsigned_abs() - 5,
+        "the gaps are filled"
+    );
 }
 
 #[tokio::test]
@@ -69,9 +87,16 @@ async fn a_copy_has_the_records_of_idempotency_keys() {
         pet_id: PetId::parse(1).unwrap(),
         expires_at: SystemTime::UNIX_EPOCH,
     });
-    stores.source.add_idempotency_records(records.collect()).await.unwrap();
+    stores
+        .source
+        .add_idempotency_records(records.collect())
+        .await
+        .unwrap();
     for _ in 0..2 {
-        assert_eq!(stores.copy().await.unwrap().idempotency_records, PAGE.unsigned_abs() + 1);
+        assert_eq!(
+            stores.copy().await.unwrap().idempotency_records,
+            PAGE.unsigned_abs() + 1
+        );
         assert_eq!(stores.target.records(), stores.source.records());
     }
 }
@@ -79,7 +104,13 @@ async fn a_copy_has_the_records_of_idempotency_keys() {
 #[tokio::test]
 async fn the_digest_depends_on_every_pet_with_its_id_and_creation_time() {
     let mut digests = Vec::new();
-    for last in [None, Some(stored_pet(3)), Some(renamed(3)), Some(created_later(3)), Some(stored_pet(4))] {
+    for last in [
+        None,
+        Some(stored_pet(3)),
+        Some(renamed(3)),
+        Some(created_later(3)),
+        Some(stored_pet(4)),
+    ] {
         let stores = Stores::new([1, 2], []);
         assert!(stores.source.add(last.into_iter().collect()));
         let digest = stores.copy().await.unwrap().digest;
@@ -96,7 +127,9 @@ async fn a_copy_that_is_interrupted_at_any_batch_and_repeated_is_complete() {
             let stores = Stores::new(1..=PETS, []);
             *stores.target.interruption.lock().unwrap() = Some((batches, is_written));
             let error = stores.copy().await.unwrap_err();
-            let CopyError::Target(ApiKeyChangeError::Store(StoreFailure::OutcomeUnknown(_))) = error else {
+            let CopyError::Target(ApiKeyChangeError::Store(StoreFailure::OutcomeUnknown(_))) =
+                error
+            else {
                 panic!("{error}")
             };
             assert!(stores.target.is_marked.load(Relaxed));
@@ -109,13 +142,19 @@ async fn a_copy_that_is_interrupted_at_any_batch_and_repeated_is_complete() {
 
 #[tokio::test]
 async fn a_target_with_another_pet_than_the_source_is_not_changed() {
-    for other in stored_pets([1, 4, 6, 10_000]).into_iter().chain([renamed(3), created_later(3)]) {
+    for other in stored_pets([1, 4, 6, 10_000])
+        .into_iter()
+        .chain([renamed(3), created_later(3)])
+    {
         let id = other.pet.id();
         let stores = Stores::new([2, 3, 5].into_iter().chain(100..160), [2]);
         assert!(stores.target.add(vec![other]));
         let before = stores.target.pets();
         let error = stores.copy().await.unwrap_err();
-        assert!(matches!(error, CopyError::OtherPets(other) if other == id), "{error}");
+        assert!(
+            matches!(error, CopyError::OtherPets(other) if other == id),
+            "{error}"
+        );
         assert_eq!(stores.target.pets(), before);
         assert!(!stores.target.is_marked.load(Relaxed));
     }
@@ -125,7 +164,10 @@ async fn a_target_with_another_pet_than_the_source_is_not_changed() {
 async fn a_target_that_is_in_use_is_an_error() {
     for (addition, pets) in [
         // The check has passed, and the next snapshot is that of the verification.
-        (Addition::BeforeSnapshot(2, 99), (1..=PAGE).chain([99]).collect::<Vec<_>>()),
+        (
+            Addition::BeforeSnapshot(2, 99),
+            (1..=PAGE).chain([99]).collect::<Vec<_>>(),
+        ),
         (Addition::BeforeBatch(5), vec![5]),
     ] {
         let stores = Stores::new(1..=PAGE, []);
@@ -139,32 +181,66 @@ async fn a_target_that_is_in_use_is_an_error() {
 /// Returns a store with these keys. It takes every key, or refuses all.
 fn api_key_store(ids: &[&str], is_writable: bool) -> Arc<MockApiKeyStore> {
     let key = |id: &&str| {
-        let token = NewToken { digest: ApiKeyDigest([0; 32]), last_four: String::new(), lifetime: None };
-        ApiKeyChange::Add(api_key(id), token).apply(None, None, SystemTime::UNIX_EPOCH).unwrap().unwrap()
+        let token = NewToken {
+            digest: ApiKeyDigest([0; 32]),
+            last_four: String::new(),
+            lifetime: None,
+        };
+        ApiKeyChange::Add(api_key(id), token)
+            .apply(None, None, SystemTime::UNIX_EPOCH)
+            .unwrap()
+            .unwrap()
     };
     let keys: Vec<_> = ids.iter().map(key).collect();
     let mut store = MockApiKeyStore::new();
     store.expect_list().returning(move || Ok(keys.clone()));
     let refusal = || Err(StoreFailure::Unavailable("not permitted".into()));
-    store.expect_check_writable().returning(move || if is_writable { Ok(()) } else { refusal() });
+    store
+        .expect_check_writable()
+        .returning(move || if is_writable { Ok(()) } else { refusal() });
     store.expect_change().returning(|change, _| {
         let after = change.apply(None, None, SystemTime::UNIX_EPOCH)?;
-        Ok(ChangedApiKey { before: None, after, at: SystemTime::UNIX_EPOCH })
+        Ok(ChangedApiKey {
+            before: None,
+            after,
+            at: SystemTime::UNIX_EPOCH,
+        })
     });
     let entries: Vec<_> = ids.iter().map(|id| entry(id)).collect();
-    store.expect_list_changes().returning(move || Ok(entries.clone()));
-    store.expect_add_changes().withf(|added| *added == [entry("a")]).returning(|_| Ok(()));
+    store
+        .expect_list_changes()
+        .returning(move || Ok(entries.clone()));
+    store
+        .expect_add_changes()
+        .withf(|added| *added == [entry("a")])
+        .returning(|_| Ok(()));
     Arc::new(store)
 }
 
 fn entry(id: &str) -> AuditEntry {
     let (by, change) = ("root@host".to_owned(), "create".to_owned());
-    AuditEntry { at: SystemTime::UNIX_EPOCH, by, change, key: api_key(id), expires: None, old_token_ends: None }
+    AuditEntry {
+        at: SystemTime::UNIX_EPOCH,
+        by,
+        change,
+        key: api_key(id),
+        expires: None,
+        old_token_ends: None,
+    }
 }
 
 async fn copy_with_api_keys(stores: &Stores, is_writable: bool) -> Result<CopySummary, CopyError> {
-    let (source, target) = (api_key_store(&["a", "b"], true), api_key_store(&["b", "c"], is_writable));
-    CopyStore::new(stores.source.clone(), stores.target.clone(), Some((source, target))).execute().await
+    let (source, target) = (
+        api_key_store(&["a", "b"], true),
+        api_key_store(&["b", "c"], is_writable),
+    );
+    CopyStore::new(
+        stores.source.clone(),
+        stores.target.clone(),
+        Some((source, target)),
+    )
+    .execute()
+    .await
 }
 
 #[tokio::test]
@@ -175,6 +251,12 @@ async fn api_keys_are_imported_and_a_target_without_the_permission_is_not_change
     assert_eq!(stores.target.pets(), []);
 
     let imported = copy_with_api_keys(&stores, true).await.unwrap().api_keys;
-    assert_eq!(imported, Some(ImportedApiKeys { added: 2, others: vec![ApiKeyId::new("c")] }));
+    assert_eq!(
+        imported,
+        Some(ImportedApiKeys {
+            added: 2,
+            others: vec![ApiKeyId::new("c")]
+        })
+    );
     assert_eq!(stores.target.pets(), stores.source.pets());
 }

@@ -6,7 +6,9 @@ use async_trait::async_trait;
 use thiserror::Error;
 
 use super::{Cause, StoreFailure};
-use crate::{ApiKey, ApiKeyChange, ApiKeyDigest, ApiKeyId, ApiKeyRefusal, AuditEntry, IssuedApiKey};
+use crate::{
+    ApiKey, ApiKeyChange, ApiKeyDigest, ApiKeyId, ApiKeyRefusal, AuditEntry, IssuedApiKey,
+};
 
 /// Lookup of API keys.
 ///
@@ -37,7 +39,11 @@ pub trait ApiKeyStore: Send + Sync {
     ///
     /// # Errors
     /// See [`ApiKeyChangeError`]. A revocation that failed may have revoked some of the tokens.
-    async fn change(&self, change: ApiKeyChange, by: &str) -> Result<ChangedApiKey, ApiKeyChangeError>;
+    async fn change(
+        &self,
+        change: ApiKeyChange,
+        by: &str,
+    ) -> Result<ChangedApiKey, ApiKeyChangeError>;
 
     /// Returns every key, in the order of the ids.
     ///
@@ -94,7 +100,13 @@ impl ChangedApiKey {
     /// When the last token but the newest one expires, or expired.
     pub fn old_tokens_end(&self) -> SystemTime {
         let tokens = self.after.as_ref().map_or(&[][..], |after| &after.tokens);
-        tokens.iter().rev().skip(1).filter_map(|old| old.expires).max().unwrap_or(self.at)
+        tokens
+            .iter()
+            .rev()
+            .skip(1)
+            .filter_map(|old| old.expires)
+            .max()
+            .unwrap_or(self.at)
     }
 }
 

@@ -7,7 +7,8 @@ use super::StoreFailure;
 use crate::{IdempotencyKey, PetDigest};
 
 /// What a start of the service and `animal-store doctor` say about the mark of [`mark_copy`](BulkStorage::mark_copy).
-pub const UNFINISHED_COPY: &str = "a copy into this store has not been completed: pets or API keys can be missing";
+pub const UNFINISHED_COPY: &str =
+    "a copy into this store has not been completed: pets or API keys can be missing";
 
 /// The target of a copy: a storage that takes pets with their ids, while the service may use it.
 ///
@@ -46,7 +47,10 @@ pub trait BulkStorage: Send + Sync {
     ///
     /// # Errors
     /// See [`StoreFailure`].
-    async fn add_idempotency_records(&self, records: Vec<IdempotencyRecord>) -> Result<(), StoreFailure>;
+    async fn add_idempotency_records(
+        &self,
+        records: Vec<IdempotencyRecord>,
+    ) -> Result<(), StoreFailure>;
 }
 
 /// A consistent view of a storage. Dropping it closes it.
@@ -57,7 +61,11 @@ pub trait StorageSnapshot: Send + Sync {
     ///
     /// # Errors
     /// See [`StoreFailure`].
-    async fn pets(&self, after: Option<PetId>, limit: usize) -> Result<Vec<StoredPet>, StoreFailure>;
+    async fn pets(
+        &self,
+        after: Option<PetId>,
+        limit: usize,
+    ) -> Result<Vec<StoredPet>, StoreFailure>;
 
     /// Returns the first `limit` records of idempotency keys that have not expired and are greater than `after`, in
     /// ascending order of their keys. Fewer than `limit` records are the last ones.

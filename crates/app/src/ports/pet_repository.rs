@@ -24,7 +24,12 @@ pub trait PetRepository: Send + Sync {
     ///
     /// # Errors
     /// See [`StoreFailure`].
-    async fn list(&self, status: Option<PetStatus>, after: Option<PetId>, limit: usize) -> StoreResult<Vec<Pet>>;
+    async fn list(
+        &self,
+        status: Option<PetStatus>,
+        after: Option<PetId>,
+        limit: usize,
+    ) -> StoreResult<Vec<Pet>>;
 
     /// Returns the pet with this id. An unknown id is `Ok(None)`.
     ///
@@ -54,7 +59,10 @@ pub struct AddPet {
 impl AddPet {
     /// Creates a request without an idempotency key.
     pub const fn new(pet: NewPet) -> Self {
-        Self { pet, idempotency_key: None }
+        Self {
+            pet,
+            idempotency_key: None,
+        }
     }
 }
 

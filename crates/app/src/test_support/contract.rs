@@ -28,19 +28,28 @@ pub mod pet_repository;
 
 use animal_store_domain::{CategoryId, NewPet, PetName, PetStatus};
 
-const EVERY_STATUS: [Option<PetStatus>; 4] =
-    [None, Some(PetStatus::Available), Some(PetStatus::Pending), Some(PetStatus::Sold)];
+const EVERY_STATUS: [Option<PetStatus>; 4] = [
+    None,
+    Some(PetStatus::Available),
+    Some(PetStatus::Pending),
+    Some(PetStatus::Sold),
+];
 
 /// Pets with unusual values of each member: lengths, characters, normalisation forms and white space of names.
 fn various_pets() -> impl Iterator<Item = NewPet> {
-    let texts =
-        "x| Rex |e\u{301}|\u{e9}|👩‍🚀|\u{10ffff}|\u{202e}kcab|\u{feff}x|🐈\u{2028}|a\u{a0}b|'; --|\\N|\\\"a,b\"|NULL";
+    let texts = "x| Rex |e\u{301}|\u{e9}|👩‍🚀|\u{10ffff}|\u{202e}kcab|\u{feff}x|🐈\u{2028}|a\u{a0}b|'; --|\\N|\\\"a,b\"|NULL";
     let longest = ["x", "🐈"].map(|character| character.repeat(PetName::MAX_CHARS));
     let names = texts.split('|').map(str::to_owned).chain(longest);
-    let categories = [i64::MIN, -1, 0, 1, i64::MAX].into_iter().cycle().map(CategoryId::new);
-    names.zip(categories).zip(EVERY_STATUS.into_iter().cycle()).map(|((name, category), status)| {
-        NewPet::new(PetName::parse(&name).expect("a valid name"), category).with_status(status)
-    })
+    let categories = [i64::MIN, -1, 0, 1, i64::MAX]
+        .into_iter()
+        .cycle()
+        .map(CategoryId::new);
+    names
+        .zip(categories)
+        .zip(EVERY_STATUS.into_iter().cycle())
+        .map(|((name, category), status)| {
+            NewPet::new(PetName::parse(&name).expect("a valid name"), category).with_status(status)
+        })
 }
 
 /// Writes one test for each rule of a suite.

@@ -7,17 +7,33 @@ use crate::{Finding, Verdict};
 /// # Panics
 /// If they do not.
 #[track_caller]
-pub fn assert_finding<'a>(findings: &'a [Finding], subject: &str, verdict: Verdict, text: &str) -> &'a Finding {
+pub fn assert_finding<'a>(
+    findings: &'a [Finding],
+    subject: &str,
+    verdict: Verdict,
+    text: &str,
+) -> &'a Finding {
     let finding = findings.iter().find(|finding| finding.subject == subject);
     let finding = finding.unwrap_or_else(|| panic!("no {subject}: {findings:#?}"));
     assert_eq!(finding.verdict, verdict, "{findings:#?}");
-    assert_eq!(finding.advice.is_none(), verdict == Verdict::Ok, "{finding:?}");
-    assert!(format!("{} {:?}", finding.found, finding.advice).contains(text), "{text}: {finding:?}");
+    assert_eq!(
+        finding.advice.is_none(),
+        verdict == Verdict::Ok,
+        "{finding:?}"
+    );
+    assert!(
+        format!("{} {:?}", finding.found, finding.advice).contains(text),
+        "{text}: {finding:?}"
+    );
     finding
 }
 
 /// Returns the subjects whose verdict is not `ok`.
 #[must_use]
 pub fn conspicuous(findings: &[Finding]) -> Vec<&str> {
-    findings.iter().filter(|finding| finding.verdict != Verdict::Ok).map(|finding| finding.subject).collect()
+    findings
+        .iter()
+        .filter(|finding| finding.verdict != Verdict::Ok)
+        .map(|finding| finding.subject)
+        .collect()
 }

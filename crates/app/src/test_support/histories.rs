@@ -19,13 +19,15 @@ fn status() -> impl Strategy<Value = Option<PetStatus>> {
 
 /// An id of a pet, or one behind the last pet.
 fn id() -> impl Strategy<Value = PetId> {
-    prop_oneof![9 => 1..40_i64, 1 => 1..=i64::MAX].prop_map(|id| PetId::parse(id).expect("1 or more"))
+    prop_oneof![9 => 1..40_i64, 1 => 1..=i64::MAX]
+        .prop_map(|id| PetId::parse(id).expect("1 or more"))
 }
 
 fn step() -> impl Strategy<Value = Step> {
     let name = any::<String>().prop_filter_map("a name", |text| PetName::parse(&text).ok());
-    let pet = (name, any::<i64>(), status())
-        .prop_map(|(name, category, status)| NewPet::new(name, CategoryId::new(category)).with_status(status));
+    let pet = (name, any::<i64>(), status()).prop_map(|(name, category, status)| {
+        NewPet::new(name, CategoryId::new(category)).with_status(status)
+    });
     prop_oneof![
         4 => pet.prop_map(Step::Add),
         4 => (status(), option::of(id()), 0..12_usize)
@@ -37,7 +39,9 @@ fn step() -> impl Strategy<Value = Step> {
 async fn result(repository: &dyn PetRepository, step: Step) -> String {
     match step {
         Step::Add(pet) => format!("{:?}", repository.add(AddPet::new(pet)).await),
-        Step::List(status, after, limit) => format!("{:?}", repository.list(status, after, limit).await),
+        Step::List(status, after, limit) => {
+            format!("{:?}", repository.list(status, after, limit).await)
+        }
         Step::Find(id) => format!("{:?}", repository.find(id).await),
     }
 }
@@ -53,13 +57,22 @@ pub fn assert_same_results<R: PetRepository>(
     start: impl AsyncFn() -> R,
 ) {
     let usual = ProptestConfig::default();
-    let config = ProptestConfig { cases: usual.cases.div_ceil(10), failure_persistence: None, ..usual };
+    let config = ProptestConfig {
+        cases: usual.cases.div_ceil(10),
+        failure_persistence: None,
+        ..usual
+    };
     let tested = TestRunner::new(config).run(&vec(step(), 1..60), |steps| {
         runtime.block_on(async {
             let other = start().await;
             for step in steps {
                 let expected = result(&other, step.clone()).await;
-                prop_assert_eq!(result(repository, step.clone()).await, expected, "{:?}", step);
+                prop_assert_eq!(
+                    result(repository, step.clone()).await,
+                    expected,
+                    "{:?}",
+                    step
+                );
             }
             Ok(())
         })

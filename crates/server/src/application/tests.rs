@@ -8,15 +8,26 @@ async fn a_server_error_names_the_server_and_the_reason() {
     let message = |result| format!("{:#}", server_error("the HTTP server", result));
 
     assert_eq!(message(Ok(Ok(()))), "the HTTP server stopped unexpectedly");
-    assert_eq!(message(Ok(Err(io::Error::other("no workers")))), "the HTTP server failed: no workers");
+    assert_eq!(
+        message(Ok(Err(io::Error::other("no workers")))),
+        "the HTTP server failed: no workers"
+    );
     assert!(message(panicked).starts_with("the HTTP server stopped unexpectedly: "));
 }
 
 #[tokio::test]
 async fn a_panic_of_the_writer_during_the_shutdown_is_an_error() {
-    for (writer, fails) in [(tokio::spawn(async { panic!("on purpose") }), true), (tokio::spawn(async {}), false)] {
+    for (writer, fails) in [
+        (tokio::spawn(async { panic!("on purpose") }), true),
+        (tokio::spawn(async {}), false),
+    ] {
         let api = tokio::spawn(async { Ok(()) });
-        let mut tasks = Tasks { api, management: None, writer: Some(writer), uses_writer: None };
+        let mut tasks = Tasks {
+            api,
+            management: None,
+            writer: Some(writer),
+            uses_writer: None,
+        };
         let error = tasks.complete().await.map_err(|error| format!("{error:#}"));
         let expected = "the writer of the storage stopped unexpectedly: ";
         assert_eq!(error.is_err_and(|error| error.starts_with(expected)), fails);
@@ -27,10 +38,26 @@ async fn a_panic_of_the_writer_during_the_shutdown_is_an_error() {
 async fn a_task_that_ends_without_a_shutdown_is_reported() {
     let failed = tokio::spawn(async { Err(io::Error::other("a worker thread has ended")) });
     for (management, writer, expected) in [
-        (None, Some(tokio::spawn(async {})), "the writer of the storage stopped unexpectedly"),
-        (Some(failed), None, "the management server failed: a worker thread has ended"),
+        (
+            None,
+            Some(tokio::spawn(async {})),
+            "the writer of the storage stopped unexpectedly",
+        ),
+        (
+            Some(failed),
+            None,
+            "the management server failed: a worker thread has ended",
+        ),
     ] {
-        let mut tasks = Tasks { api: tokio::spawn(pending()), management, writer, uses_writer: None };
-        assert_eq!(format!("{:#}", tasks.stopped_unexpectedly().await), expected);
+        let mut tasks = Tasks {
+            api: tokio::spawn(pending()),
+            management,
+            writer,
+            uses_writer: None,
+        };
+        assert_eq!(
+            format!("{:#}", tasks.stopped_unexpectedly().await),
+            expected
+        );
     }
 }

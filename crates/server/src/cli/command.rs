@@ -38,7 +38,9 @@ pub(super) fn start<T>(
     sources: &Sources,
     read: impl FnOnce(&mut Values) -> Option<T>,
 ) -> Result<(T, CommandLog), ConfigError> {
-    let (log, part) = config::load(sources, |values| Some((LogConfig::read(values), read(values)?)))?;
+    let (log, part) = config::load(sources, |values| {
+        Some((LogConfig::read(values), read(values)?))
+    })?;
     Ok((part, telemetry::start_for_command(&log)))
 }
 
@@ -70,19 +72,28 @@ pub(super) fn move_pets(command: impl Future<Output = anyhow::Result<()>>) -> an
 
 /// Prints the result of a command.
 pub(super) fn print(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
-    io::stdout().write_all(text.as_ref()).context("the result cannot be written to standard output")
+    io::stdout()
+        .write_all(text.as_ref())
+        .context("the result cannot be written to standard output")
 }
 
 /// Prints the result of a command that moves pets: a name and a value per line, and how long it took.
 pub(super) fn print_result(lines: &[(&str, String)], started: Instant) -> anyhow::Result<()> {
     let duration = ("duration", duration_since(started));
-    lines.iter().chain([&duration]).try_for_each(|(name, value)| print(format!("{name}: {value}\n")))
+    lines
+        .iter()
+        .chain([&duration])
+        .try_for_each(|(name, value)| print(format!("{name}: {value}\n")))
 }
 
 /// Formats the time that has passed, such as `3m 20s 15ms`.
 pub(super) fn duration_since(started: Instant) -> String {
     let duration = started.elapsed();
-    humantime::format_duration(Duration::new(duration.as_secs(), duration.subsec_millis() * 1_000_000)).to_string()
+    humantime::format_duration(Duration::new(
+        duration.as_secs(),
+        duration.subsec_millis() * 1_000_000,
+    ))
+    .to_string()
 }
 
 /// Aligns the cells of each column.
@@ -94,7 +105,11 @@ pub(super) fn table<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> String 
         }
     }
     let line = |row: &[String; COLUMNS]| {
-        let cells: Vec<_> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        let cells: Vec<_> = row
+            .iter()
+            .zip(widths)
+            .map(|(cell, width)| format!("{cell:width$}"))
+            .collect();
         cells.join("  ").trim_end().to_owned() + "\n"
     };
     rows.iter().map(line).collect()

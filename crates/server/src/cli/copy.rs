@@ -42,7 +42,11 @@ pub(super) async fn run(args: &CopyArgs) -> anyhow::Result<()> {
     let _log = telemetry::start_for_command(&log);
     ensure!(
         location(&from.0) != location(&to.0),
-        InvalidConfig(format!("{} and {} name the same store", args.from.display(), args.to.display()))
+        InvalidConfig(format!(
+            "{} and {} name the same store",
+            args.from.display(),
+            args.to.display()
+        ))
     );
     let (summary, keys) = copy(from, to).await?;
     print_summary(&summary, started)?;
@@ -60,7 +64,13 @@ pub(super) async fn back_up(file: &Path, sources: &Sources) -> anyhow::Result<()
         let backup = NewBackup::create(file)?;
         let pets = backup.vacuum_from(source).await?;
         backup.finish()?;
-        return print_result(&[("backup", file.display().to_string()), ("pets", pets.to_string())], started);
+        return print_result(
+            &[
+                ("backup", file.display().to_string()),
+                ("pets", pets.to_string()),
+            ],
+            started,
+        );
     }
     let backup = NewBackup::create(file)?;
     let (summary, _) = copy(stores, load_path(&backup.path())?.1).await?;
@@ -71,13 +81,24 @@ pub(super) async fn back_up(file: &Path, sources: &Sources) -> anyhow::Result<()
 /// Reads a configuration file, or makes the configuration of an SQLite file. The environment is ignored: it would
 /// change both sides.
 fn load_path(path: &Path) -> anyhow::Result<(LogConfig, Stores)> {
-    let sources = if path.extension().is_some_and(|extension| extension == "toml") {
-        Sources { file: Some(path.to_owned()), ..Sources::default() }
+    let sources = if path
+        .extension()
+        .is_some_and(|extension| extension == "toml")
+    {
+        Sources {
+            file: Some(path.to_owned()),
+            ..Sources::default()
+        }
     } else {
         let flags = vec![("storage.sqlite.path".to_owned(), path.display().to_string())];
-        Sources { flags, ..Sources::default() }
+        Sources {
+            flags,
+            ..Sources::default()
+        }
     };
-    let loaded = config::load(&sources, |values| Some((LogConfig::read(values), read_stores(values)?)));
+    let loaded = config::load(&sources, |values| {
+        Some((LogConfig::read(values), read_stores(values)?))
+    });
     loaded.with_context(|| path.display().to_string())
 }
 
@@ -90,7 +111,10 @@ pub(super) fn read_stores(values: &mut Values) -> Option<Stores> {
 fn location(storage: &StorageConfig) -> String {
     match storage {
         StorageConfig::Sqlite(sqlite) => {
-            let file = sqlite.path.metadata().map(|file| format!("{}:{}", file.dev(), file.ino()));
+            let file = sqlite
+                .path
+                .metadata()
+                .map(|file| format!("{}:{}", file.dev(), file.ino()));
             file.unwrap_or_else(|_| sqlite.path.display().to_string())
         }
         storage => storage.to_string(),
@@ -102,11 +126,22 @@ async fn copy(
     (from, from_keys): Stores,
     (to, to_keys): Stores,
 ) -> anyhow::Result<(CopySummary, Option<Arc<dyn ApiKeyStore>>)> {
-    let (mut source, mut target) = (SharedFile::new(FileUse::Read), SharedFile::new(FileUse::WriteOrCreate));
-    let (from, to) = (bulk_storage(from, &mut source).await?, bulk_storage(to, &mut target).await?);
+    let (mut source, mut target) = (
+        SharedFile::new(FileUse::Read),
+        SharedFile::new(FileUse::WriteOrCreate),
+    );
+    let (from, to) = (
+        bulk_storage(from, &mut source).await?,
+        bulk_storage(to, &mut target).await?,
+    );
     let from_keys = api_key_store(&from_keys, &mut source).await?;
     let to_keys = api_key_store(&to_keys, &mut target).await?;
-    Ok((CopyStore::new(from, to, from_keys.zip(to_keys.clone())).execute().await?, to_keys))
+    Ok((
+        CopyStore::new(from, to, from_keys.zip(to_keys.clone()))
+            .execute()
+            .await?,
+        to_keys,
+    ))
 }
 
 fn print_summary(summary: &CopySummary, started: Instant) -> anyhow::Result<()> {
@@ -115,14 +150,25 @@ fn print_summary(summary: &CopySummary, started: Instant) -> anyhow::Result<()> 
         None => "not copied: they are part of a configuration".to_owned(),
     };
     let mut lines = vec![
-        ("pets", format!("{}, {} of them added", summary.pets, summary.added)),
+        (
+            "pets",
+            format!("{}, {} of them added", summary.pets, summary.added),
+        ),
         ("pets verified, sha256", summary.digest.clone()),
         ("idempotency keys", summary.idempotency_records.to_string()),
         ("tokens of API keys", api_keys),
     ];
-    if let Some(others) = summary.api_keys.as_ref().map(|keys| &keys.others).filter(|others| !others.is_empty()) {
+    if let Some(others) = summary
+        .api_keys
+        .as_ref()
+        .map(|keys| &keys.others)
+        .filter(|others| !others.is_empty())
+    {
         let ids: Vec<_> = others.iter().map(ApiKeyId::as_str).collect();
-        let text = format!("{}; revoke those that were revoked in the source", ids.join(", "));
+        let text = format!(
+            "{}; revoke those that were revoked in the source",
+            ids.join(", ")
+        );
         lines.push(("API keys of the target alone", text));
     }
     print_result(&lines, started)

@@ -22,15 +22,31 @@ const RENEWAL_TIME: Duration = Duration::from_hours(14 * 24);
 const VERDICTS: [&str; 4] = ["ok", "unknown", "warning", "error"];
 
 pub(super) async fn run(json: bool, sources: &Sources) -> anyhow::Result<()> {
-    let ((storage, keys), warnings) =
-        config::load(sources, |values| Some((read_stores(values)?, values.warnings.clone())))?;
+    let ((storage, keys), warnings) = config::load(sources, |values| {
+        Some((read_stores(values)?, values.warnings.clone()))
+    })?;
     // No dependency waits for the timeouts of the other one.
-    let (in_storage, in_keys) = tokio::join!(examine_storage(&storage, &keys), examine_keys(&keys, &storage));
-    let warnings =
-        warnings.iter().map(|text| Finding::warning("configuration", text.as_str(), "see docs/configuration.md"));
-    let findings: Vec<_> = warnings.chain(examine_tls(sources)).chain(in_storage).chain(in_keys).collect();
-    print(if json { as_json(&findings)? } else { as_text(&findings) })?;
-    let errors = findings.iter().filter(|finding| finding.verdict == Verdict::Error).count();
+    let (in_storage, in_keys) = tokio::join!(
+        examine_storage(&storage, &keys),
+        examine_keys(&keys, &storage)
+    );
+    let warnings = warnings
+        .iter()
+        .map(|text| Finding::warning("configuration", text.as_str(), "see docs/configuration.md"));
+    let findings: Vec<_> = warnings
+        .chain(examine_tls(sources))
+        .chain(in_storage)
+        .chain(in_keys)
+        .collect();
+    print(if json {
+        as_json(&findings)?
+    } else {
+        as_text(&findings)
+    })?;
+    let errors = findings
+        .iter()
+        .filter(|finding| finding.verdict == Verdict::Error)
+        .count();
     ensure!(errors == 0, "errors found: {errors}");
     Ok(())
 }
@@ -46,7 +62,13 @@ async fn examine_storage(storage: &StorageConfig, keys: &KeysConfig) -> Vec<Find
         StorageConfig::Postgres(postgres) => {
             let (endpoint, direct) = (&postgres.endpoint, &postgres.migrate_endpoint);
             let has_api_keys = matches!(keys, KeysConfig::Postgres(_));
-            animal_store_adapters_postgres::diagnose(endpoint, direct, &postgres.settings, has_api_keys).await
+            animal_store_adapters_postgres::diagnose(
+                endpoint,
+                direct,
+                &postgres.settings,
+                has_api_keys,
+            )
+            .await
         }
     }
 }
@@ -63,7 +85,10 @@ async fn examine_keys(keys: &KeysConfig, storage: &StorageConfig) -> Vec<Finding
             "set keys.memory.tokens or keys.backend, unless this is a test",
         )],
         KeysConfig::Memory { tokens } => {
-            let found = format!("memory: {} tokens, which only a restart can revoke", tokens.len());
+            let found = format!(
+                "memory: {} tokens, which only a restart can revoke",
+                tokens.len()
+            );
             vec![Finding::ok("keys.backend", found)]
         }
         KeysConfig::Redis(redis) => {
@@ -84,40 +109,73 @@ async fn examine_file(sqlite: &SqliteConfig) -> Vec<Finding> {
 fn examine_tls(sources: &Sources) -> Option<Finding> {
     match config::load(sources, |values| Some(read_tls(values))) {
         Ok(tls) => tls.map(|tls| examine_certificate(&tls.get())),
-        Err(error) => Some(Finding::error("http.tls", error.one_line(), "correct the files or the keys")),
+        Err(error) => Some(Finding::error(
+            "http.tls",
+            error.one_line(),
+            "correct the files or the keys",
+        )),
     }
 }
 
 fn examine_certificate(identity: &TlsIdentity) -> Finding {
-    let (subject, advice) = ("http.tls", "renew the certificate: a running service notices its files");
+    let (subject, advice) = (
+        "http.tls",
+        "renew the certificate: a running service notices its files",
+    );
     let end = format_rfc3339_seconds(identity.expires());
     match identity.remaining() {
-        None => Finding::error(subject, format!("the certificate has expired at {end}"), advice),
+        None => Finding::error(
+            subject,
+            format!("the certificate has expired at {end}"),
+            advice,
+        ),
         Some(time) if time < RENEWAL_TIME => {
             Finding::warning(subject, format!("the certificate ends at {end}"), advice)
         }
-        Some(_) => Finding::ok(subject, format!("the key fits the certificate, which ends at {end}")),
+        Some(_) => Finding::ok(
+            subject,
+            format!("the key fits the certificate, which ends at {end}"),
+        ),
     }
 }
 
 /// A line per finding, and a line for its advice.
 fn as_text(findings: &[Finding]) -> String {
-    let rows = findings.iter().flat_map(|Finding { subject, verdict, found, advice }| {
-        let finding = [VERDICTS[*verdict as usize].to_owned(), (*subject).to_owned(), found.clone()];
-        let advice = advice.iter().map(|advice| [String::new(), String::new(), format!("-> {advice}")]);
-        iter::once(finding).chain(advice)
-    });
+    let rows = findings.iter().flat_map(
+        |Finding {
+             subject,
+             verdict,
+             found,
+             advice,
+         }| {
+            let finding = [
+                VERDICTS[*verdict as usize].to_owned(),
+                (*subject).to_owned(),
+                found.clone(),
+            ];
+            let advice = advice
+                .iter()
+                .map(|advice| [String::new(), String::new(), format!("-> {advice}")]);
+            iter::once(finding).chain(advice)
+        },
+    );
     table(&rows.collect::<Vec<_>>())
 }
 
 /// A document with the worst verdict and all findings.
 fn as_json(findings: &[Finding]) -> serde_json::Result<String> {
-    let worst = findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Ok);
+    let worst = findings
+        .iter()
+        .map(|finding| finding.verdict)
+        .max()
+        .unwrap_or(Verdict::Ok);
     let findings: Vec<Value> = findings
         .iter()
         .map(|Finding { subject, verdict, found, advice }| {
             json!({ "subject": subject, "verdict": VERDICTS[*verdict as usize], "found": found, "advice": advice })
         })
         .collect();
-    Ok(serde_json::to_string_pretty(&json!({ "verdict": VERDICTS[worst as usize], "findings": findings }))? + "\n")
+    Ok(serde_json::to_string_pretty(
+        &json!({ "verdict": VERDICTS[worst as usize], "findings": findings }),
+    )? + "\n")
 }

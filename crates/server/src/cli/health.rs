@@ -17,15 +17,17 @@ use tokio::{
 use super::command::{InvalidConfig, print};
 use crate::config::{self, Sources, read_management};
 
-pub(super) const TIMEOUTS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_mins(1);
+pub(super) const TIMEOUTS: RangeInclusive<Duration> =
+    Duration::from_millis(1)..=Duration::from_mins(1);
 
 pub(super) async fn run(time: Duration, sources: &Sources) -> anyhow::Result<()> {
     let listen = config::load(sources, |values| Some(read_management(values)))?;
-    let listen = listen
-        .filter(|listen| listen.port() != 0)
-        .ok_or_else(|| InvalidConfig("management.listen has no fixed port: /ready has no known address".to_owned()))?;
+    let listen = listen.filter(|listen| listen.port() != 0).ok_or_else(|| {
+        InvalidConfig("management.listen has no fixed port: /ready has no known address".to_owned())
+    })?;
     let response = timeout(time, query(listen)).await;
-    let response = response.with_context(|| format!("no response from {listen} within {time:?}"))?;
+    let response =
+        response.with_context(|| format!("no response from {listen} within {time:?}"))?;
     let response = response.with_context(|| format!("no response from {listen}"))?;
     print(format!("{}\n", ready_body(&response)?))
 }
@@ -33,10 +35,15 @@ pub(super) async fn run(time: Duration, sources: &Sources) -> anyhow::Result<()>
 /// Returns the response of `/ready`. A connection to the address of every interface leads to this machine. `[::]`
 /// includes IPv4, and a container may have no other loopback address.
 async fn query(listen: SocketAddr) -> io::Result<String> {
-    let loopback = listen.ip().is_unspecified().then(|| (Ipv4Addr::LOCALHOST, listen.port()).into());
+    let loopback = listen
+        .ip()
+        .is_unspecified()
+        .then(|| (Ipv4Addr::LOCALHOST, listen.port()).into());
     let addresses: Vec<SocketAddr> = [listen].into_iter().chain(loopback).collect();
     let mut stream = TcpStream::connect(&addresses[..]).await?;
-    stream.write_all(b"GET /ready HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await?;
+    stream
+        .write_all(b"GET /ready HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        .await?;
     let mut response = String::new();
     stream.read_to_string(&mut response).await?;
     Ok(response)
@@ -49,7 +56,9 @@ fn ready_body(response: &str) -> anyhow::Result<&str> {
         "200" => Ok(body),
         "503" => bail!("not ready: {body}"),
         status => {
-            bail!("/ready responded with {status}: check whether management.listen is the address of an animal store")
+            bail!(
+                "/ready responded with {status}: check whether management.listen is the address of an animal store"
+            )
         }
     }
 }
@@ -70,10 +79,16 @@ mod tests {
     fn only_a_200_is_a_success() {
         assert_eq!(ready_body(&response(200, "ready")).unwrap(), "ready");
         for body in ["", "{}", "200"] {
-            assert!(error(&response(404, body)).contains("/ready responded with 404"), "{body}");
+            assert!(
+                error(&response(404, body)).contains("/ready responded with 404"),
+                "{body}"
+            );
         }
         for other in ["", "SSH-2.0-OpenSSH\r\n", "HTTP/1.1 200 OK\r\n"] {
-            assert!(error(other).contains("/ready responded with no status"), "{other}");
+            assert!(
+                error(other).contains("/ready responded with no status"),
+                "{other}"
+            );
         }
     }
 }

@@ -61,16 +61,24 @@ pub(super) async fn run(args: ImportArgs, storage: StorageConfig) -> anyhow::Res
     let path = (args.input.as_os_str() != "-").then_some(&*args.input);
     let name = match (args.name, path) {
         (Some(name), _) => name,
-        (None, Some(path)) if !fs::metadata(path).is_ok_and(|input| input.file_type().is_fifo()) => {
+        (None, Some(path))
+            if !fs::metadata(path).is_ok_and(|input| input.file_type().is_fifo()) =>
+        {
             digest(path).with_context(unreadable)?
         }
-        (None, _) => bail!(InvalidConfig("standard input and a pipe can be read only once: add --name".to_owned())),
+        (None, _) => bail!(InvalidConfig(
+            "standard input and a pipe can be read only once: add --name".to_owned()
+        )),
     };
     let mut lines = Lines::new(match path {
         Some(path) => Box::new(File::open(path).await.with_context(unreadable)?),
         None => Box::new(stdin()),
     });
-    let usage = if args.create { FileUse::WriteOrCreate } else { FileUse::Write };
+    let usage = if args.create {
+        FileUse::WriteOrCreate
+    } else {
+        FileUse::Write
+    };
     let storage = Storage::start_for_command(storage, usage).await?;
     let create = CreatePet::new((storage.new_repository)());
     let access = access()?;
@@ -81,16 +89,26 @@ pub(super) async fn run(args: ImportArgs, storage: StorageConfig) -> anyhow::Res
             Ok((pet, key)) => {
                 valid += 1;
                 present += finish(&mut in_flight, IN_FLIGHT - 1).await?;
-                let idempotency_key = IdempotencyKey::new(access.key().id.clone(), &format!("{name} {key}"));
-                let request = AddPet { pet, idempotency_key: Some(idempotency_key) };
+                let idempotency_key =
+                    IdempotencyKey::new(access.key().id.clone(), &format!("{name} {key}"));
+                let request = AddPet {
+                    pet,
+                    idempotency_key: Some(idempotency_key),
+                };
                 let (create, access) = (create.clone(), access.clone());
                 in_flight.spawn(async move { create.execute(&access, request).await });
             }
             Err(reason) => {
                 refused += 1;
                 let text = format!("line {}: {reason}\n", lines.number);
-                stderr.write_all(text.as_bytes()).await.context("the refused lines cannot be written")?;
-                stderr.flush().await.context("the refused lines cannot be written")?;
+                stderr
+                    .write_all(text.as_bytes())
+                    .await
+                    .context("the refused lines cannot be written")?;
+                stderr
+                    .flush()
+                    .await
+                    .context("the refused lines cannot be written")?;
             }
         }
     }
@@ -109,12 +127,16 @@ pub(super) async fn run(args: ImportArgs, storage: StorageConfig) -> anyhow::Res
 }
 
 /// Waits until at most `max` creates are in flight. Returns how many of the others found their pet.
-async fn finish(in_flight: &mut JoinSet<Result<AddedPet, AddPetError>>, max: usize) -> anyhow::Result<u64> {
+async fn finish(
+    in_flight: &mut JoinSet<Result<AddedPet, AddPetError>>,
+    max: usize,
+) -> anyhow::Result<u64> {
     let mut present = 0;
     while in_flight.len() > max
         && let Some(created) = in_flight.join_next().await
     {
-        let added = created?.context("the import failed: run the same command again to continue")?;
+        let added =
+            created?.context("the import failed: run the same command again to continue")?;
         present += u64::from(added.replayed);
     }
     Ok(present)
@@ -122,13 +144,18 @@ async fn finish(in_flight: &mut JoinSet<Result<AddedPet, AddPetError>>, max: usi
 
 /// The access of imports, under an API key id that no other key has: others have 11 digits or a number.
 fn access() -> anyhow::Result<WriteAccess> {
-    let key = ApiKey { id: ApiKeyId::new("import"), label: ApiKeyLabel::parse("import")?, scopes: Scopes::ALL };
+    let key = ApiKey {
+        id: ApiKeyId::new("import"),
+        label: ApiKeyLabel::parse("import")?,
+        scopes: Scopes::ALL,
+    };
     Ok(WriteAccess::new(Arc::new(key))?)
 }
 
 /// Returns the SHA-256 digest of a file.
 fn digest(path: &Path) -> io::Result<String> {
-    let (mut file, mut sha256, mut buffer) = (fs::File::open(path)?, Sha256::new(), vec![0; READ_BYTES]);
+    let (mut file, mut sha256, mut buffer) =
+        (fs::File::open(path)?, Sha256::new(), vec![0; READ_BYTES]);
     loop {
         match file.read(&mut buffer)? {
             0 => return Ok(hex::encode(sha256.finalize())),
@@ -148,7 +175,11 @@ struct Lines {
 
 impl Lines {
     fn new(input: Box<dyn AsyncRead + Send + Unpin>) -> Self {
-        Self { input: BufReader::with_capacity(READ_BYTES, input), number: 0, counts: HashMap::new() }
+        Self {
+            input: BufReader::with_capacity(READ_BYTES, input),
+            number: 0,
+            counts: HashMap::new(),
+        }
     }
 
     /// Returns the pet of the next line that is not blank and a key that identifies the line by its content, or every
@@ -162,7 +193,9 @@ impl Lines {
                 while is_cut(&text) {
                     text = self.read().await?;
                 }
-                return Ok(Some(Err(format!("the line must have less than {MAX_BYTES} bytes"))));
+                return Ok(Some(Err(format!(
+                    "the line must have less than {MAX_BYTES} bytes"
+                ))));
             }
             if text.is_empty() {
                 return Ok(None);
@@ -176,13 +209,19 @@ impl Lines {
     /// Reads up to the end of a line, or as much of it as a valid one can have. Empty at the end of the input.
     async fn read(&mut self) -> io::Result<Vec<u8>> {
         let mut text = Vec::new();
-        (&mut self.input).take(MAX_BYTES as u64).read_until(b'\n', &mut text).await?;
+        (&mut self.input)
+            .take(MAX_BYTES as u64)
+            .read_until(b'\n', &mut text)
+            .await?;
         Ok(text)
     }
 
     fn with_key(&mut self, pet: NewPet) -> (NewPet, String) {
         let digest = PetDigest::from_pet(&pet);
-        let (half, _) = digest.0.split_first_chunk().expect("32 bytes have a half of 16");
+        let (half, _) = digest
+            .0
+            .split_first_chunk()
+            .expect("32 bytes have a half of 16");
         let count = self.counts.entry(*half).or_default();
         *count += 1;
         (pet, format!("{} {count}", hex::encode(digest.0)))
@@ -206,29 +245,64 @@ mod tests {
     async fn equal_pets_have_different_keys_however_they_are_written() {
         let text = "{\"name\":\"a\",\"categoryId\":1}\n{\"categoryId\":1.0,\"name\":\"\\u0061\",\"id\":7}\r\n\
                     {\"name\":\"b\",\"categoryId\":1}";
-        let keys: Vec<_> = lines(text).await.into_iter().map(|(_, key)| key.unwrap()).collect();
-        let (first, second) = (keys[0].split_once(' ').unwrap(), keys[1].split_once(' ').unwrap());
+        let keys: Vec<_> = lines(text)
+            .await
+            .into_iter()
+            .map(|(_, key)| key.unwrap())
+            .collect();
+        let (first, second) = (
+            keys[0].split_once(' ').unwrap(),
+            keys[1].split_once(' ').unwrap(),
+        );
         assert_eq!((first.0, first.1, second.1), (second.0, "1", "2"));
-        assert!(keys[2].ends_with(" 1") && !keys[2].starts_with(first.0), "{keys:?}");
-        assert_eq!(lines(text).await.into_iter().map(|(_, key)| key.unwrap()).collect::<Vec<_>>(), keys);
+        assert!(
+            keys[2].ends_with(" 1") && !keys[2].starts_with(first.0),
+            "{keys:?}"
+        );
+        assert_eq!(
+            lines(text)
+                .await
+                .into_iter()
+                .map(|(_, key)| key.unwrap())
+                .collect::<Vec<_>>(),
+            keys
+        );
     }
 
     #[tokio::test]
     async fn lines_are_numbered_from_one_and_blank_ones_are_skipped() {
         let text = "\n{\"name\":\"a\"}\n \n[]\nnonsense\n";
         let lines = lines(text).await;
-        let refused: Vec<_> = lines.into_iter().map(|(number, key)| (number, key.unwrap_err())).collect();
-        let expected =
-            [(2, "categoryId is required"), (4, "the line must be a JSON object"), (5, "the line must be valid JSON")];
-        assert_eq!(refused, expected.map(|(number, reason)| (number, reason.to_owned())));
+        let refused: Vec<_> = lines
+            .into_iter()
+            .map(|(number, key)| (number, key.unwrap_err()))
+            .collect();
+        let expected = [
+            (2, "categoryId is required"),
+            (4, "the line must be a JSON object"),
+            (5, "the line must be valid JSON"),
+        ];
+        assert_eq!(
+            refused,
+            expected.map(|(number, reason)| (number, reason.to_owned()))
+        );
     }
 
     #[tokio::test]
     async fn a_line_that_is_too_long_is_refused_alone() {
-        let text = format!("{}\n{{\"name\":\"a\",\"categoryId\":1}}\n", "x".repeat(3 * MAX_BYTES));
+        let text = format!(
+            "{}\n{{\"name\":\"a\",\"categoryId\":1}}\n",
+            "x".repeat(3 * MAX_BYTES)
+        );
         let lines = lines(&text).await;
         assert_eq!(lines.len(), 2);
-        assert!(lines[0].1.as_ref().is_err_and(|reason| reason.contains("less than 16384 bytes")), "{lines:?}");
+        assert!(
+            lines[0]
+                .1
+                .as_ref()
+                .is_err_and(|reason| reason.contains("less than 16384 bytes")),
+            "{lines:?}"
+        );
         assert_eq!((lines[1].0, lines[1].1.is_ok()), (2, true));
     }
 }

@@ -11,24 +11,51 @@ use serde_json::{Value, json};
 use super::command::{print, table};
 
 /// The columns of the table, by the name of their member in JSON.
-const COLUMNS: [&str; 8] =
-    ["id", "label", "scopes", "created", "expires", "last_four", "last_used", "last_used_get_pet"];
+const COLUMNS: [&str; 8] = [
+    "id",
+    "label",
+    "scopes",
+    "created",
+    "expires",
+    "last_four",
+    "last_used",
+    "last_used_get_pet",
+];
 
 /// The columns of the recorded changes.
-const LOG_COLUMNS: [&str; 8] = ["at", "by", "change", "id", "label", "scopes", "expires", "old_token_ends"];
+const LOG_COLUMNS: [&str; 8] = [
+    "at",
+    "by",
+    "change",
+    "id",
+    "label",
+    "scopes",
+    "expires",
+    "old_token_ends",
+];
 
 /// Prints a row per token. Standard error says since when uses are recorded.
 pub(super) async fn run(as_json: bool, store: &dyn ApiKeyStore) -> anyhow::Result<()> {
     let keys = store.list().await?;
     let uses = store.list_uses().await.map_err(|error| {
         let reason = format!("{:#}", anyhow::Error::new(error));
-        tracing::warn!(reason, "the uses of the API keys cannot be read: the list does not contain them");
+        tracing::warn!(
+            reason,
+            "the uses of the API keys cannot be read: the list does not contain them"
+        );
     });
-    if let Ok(RecordedUses { since: Some(since), .. }) = &uses {
+    if let Ok(RecordedUses {
+        since: Some(since), ..
+    }) = &uses
+    {
         tracing::info!(since = time(*since), "earlier uses of API keys are unknown");
     }
     let objects = objects(&keys, uses.as_ref().ok());
-    print(if as_json { serde_json::to_string_pretty(&objects)? + "\n" } else { text(&COLUMNS, &objects, "never") })
+    print(if as_json {
+        serde_json::to_string_pretty(&objects)? + "\n"
+    } else {
+        text(&COLUMNS, &objects, "never")
+    })
 }
 
 /// Prints a row per recorded change.
@@ -45,13 +72,24 @@ pub(super) async fn log(as_json: bool, store: &dyn ApiKeyStore) -> anyhow::Resul
             "old_token_ends": entry.old_token_ends.map(time),
         })
     };
-    let objects: Vec<_> = store.list_changes().await?.into_iter().map(object).collect();
-    print(if as_json { serde_json::to_string_pretty(&objects)? + "\n" } else { text(&LOG_COLUMNS, &objects, "-") })
+    let objects: Vec<_> = store
+        .list_changes()
+        .await?
+        .into_iter()
+        .map(object)
+        .collect();
+    print(if as_json {
+        serde_json::to_string_pretty(&objects)? + "\n"
+    } else {
+        text(&LOG_COLUMNS, &objects, "-")
+    })
 }
 
 /// Returns an object per token. Uses that cannot be read are left out: `null` means that the key was never used.
 fn objects(keys: &[IssuedApiKey], uses: Option<&RecordedUses>) -> Vec<Value> {
-    let tokens = keys.iter().flat_map(|key| key.tokens.iter().map(|token| (&key.key, token)));
+    let tokens = keys
+        .iter()
+        .flat_map(|key| key.tokens.iter().map(|token| (&key.key, token)));
     let object = tokens.map(|(key, token)| {
         let mut object = json!({
             "id": key.id.as_str(),
@@ -78,11 +116,19 @@ fn scopes(key: &ApiKey) -> Vec<&'static str> {
 fn text(columns: &[&str; 8], objects: &[Value], absent: &str) -> String {
     let cell = |object: &Value, member| match object.get(member) {
         None => "unknown".to_owned(),
-        Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","),
+        Some(Value::Array(items)) => items
+            .iter()
+            .filter_map(Value::as_str)
+            .collect::<Vec<_>>()
+            .join(","),
         Some(value) => value.as_str().unwrap_or(absent).to_owned(),
     };
     let mut rows = vec![columns.map(|member| member.replace('_', " ").to_uppercase())];
-    rows.extend(objects.iter().map(|object| columns.map(|member| cell(object, member))));
+    rows.extend(
+        objects
+            .iter()
+            .map(|object| columns.map(|member| cell(object, member))),
+    );
     table(&rows)
 }
 
@@ -99,7 +145,11 @@ mod tests {
 
     fn list(can_read_uses: bool) -> Vec<Value> {
         let key = |id, label, scopes, expires| IssuedApiKey {
-            key: ApiKey { id: ApiKeyId::new(id), label: ApiKeyLabel::parse(label).unwrap(), scopes },
+            key: ApiKey {
+                id: ApiKeyId::new(id),
+                label: ApiKeyLabel::parse(label).unwrap(),
+                scopes,
+            },
             tokens: vec![IssuedToken {
                 digest: ApiKeyDigest([0; 32]),
                 last_four: "abcd".to_owned(),
@@ -110,10 +160,18 @@ mod tests {
         let end = humantime::parse_rfc3339("2026-04-01T00:00:00Z").unwrap();
         let keys = [
             key("a", "shöp", Scopes::ALL, None),
-            key("bb", "back office", [Scope::Read].into_iter().collect(), Some(end)),
+            key(
+                "bb",
+                "back office",
+                [Scope::Read].into_iter().collect(),
+                Some(end),
+            ),
         ];
         let last = [((ApiKeyId::new("bb"), ApiKeyUse::Request), end)].into();
-        let uses = RecordedUses { since: Some(end), last };
+        let uses = RecordedUses {
+            since: Some(end),
+            last,
+        };
         objects(&keys, can_read_uses.then_some(&uses))
     }
 
@@ -134,8 +192,16 @@ mod tests {
     fn uses_that_cannot_be_read_are_unknown() {
         let objects = list(false);
         let text = text(&COLUMNS, &objects, "never");
-        assert!(text.lines().skip(1).all(|row| row.ends_with("  abcd       unknown    unknown")), "{text}");
-        assert!(objects[0].get("last_used").is_none() && objects[1].get("last_used_get_pet").is_none(), "{objects:?}");
+        assert!(
+            text.lines()
+                .skip(1)
+                .all(|row| row.ends_with("  abcd       unknown    unknown")),
+            "{text}"
+        );
+        assert!(
+            objects[0].get("last_used").is_none() && objects[1].get("last_used_get_pet").is_none(),
+            "{objects:?}"
+        );
     }
 
     #[test]

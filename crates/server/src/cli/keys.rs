@@ -8,7 +8,8 @@ use std::{
 
 use animal_store_adapters_sqlite::{FileUse, this_user};
 use animal_store_app::{
-    ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiKeyRefusal, ApiToken, AuditEntry, NewToken, Scope,
+    ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiKeyRefusal, ApiToken, AuditEntry, NewToken,
+    Scope,
     ports::{ApiKeyChangeError, ApiKeyStore, StoreFailure},
 };
 use anyhow::{Context, anyhow, ensure};
@@ -66,7 +67,12 @@ pub(super) struct CreateArgs {
     #[arg(long, value_name = "TEXT", value_parser = ApiKeyLabel::parse)]
     label: ApiKeyLabel,
     /// Scopes of the key.
-    #[arg(long, value_name = "SCOPES", value_delimiter = ',', default_value = "read,write")]
+    #[arg(
+        long,
+        value_name = "SCOPES",
+        value_delimiter = ',',
+        default_value = "read,write"
+    )]
     scopes: Vec<Scope>,
     /// Lifetime of the token, such as 90d; default: unlimited.
     #[arg(long, value_name = "DURATION", value_parser = duration(LIFETIME))]
@@ -87,13 +93,18 @@ pub(super) async fn run(command: Command, sources: &Sources) -> anyhow::Result<(
         Command::Create(_) | Command::Revoke { .. } | Command::Rotate { .. } => FileUse::Write,
     };
     let store = api_key_store(&keys, &mut SharedFile::new(usage)).await?;
-    let store = store.context("keys.backend is memory: the API keys are set by keys.memory.tokens")?;
+    let store =
+        store.context("keys.backend is memory: the API keys are set by keys.memory.tokens")?;
     match command {
         Command::Create(args) => create(args, &*store).await,
         Command::List { json } => key_list::run(json, &*store).await,
         Command::Log { json } => key_list::log(json, &*store).await,
         Command::Revoke { id } => revoke(&id, &*store).await,
-        Command::Rotate { id, grace, expires_in } => rotate(&id, grace, expires_in, &*store).await,
+        Command::Rotate {
+            id,
+            grace,
+            expires_in,
+        } => rotate(&id, grace, expires_in, &*store).await,
     }?;
     confirm_changes(&*store).await?;
     log.check()
@@ -114,8 +125,18 @@ async fn create(args: CreateArgs, store: &dyn ApiKeyStore) -> anyhow::Result<()>
         label: args.label,
         scopes: args.scopes.into_iter().collect(),
     };
-    let token = if args.token_stdin { read_token(io::stdin().lock())? } else { ApiToken::from_random(&random_bits()?) };
-    match store.change(ApiKeyChange::Add(key.clone(), NewToken::new(&token, args.expires_in)), &actor()).await {
+    let token = if args.token_stdin {
+        read_token(io::stdin().lock())?
+    } else {
+        ApiToken::from_random(&random_bits()?)
+    };
+    match store
+        .change(
+            ApiKeyChange::Add(key.clone(), NewToken::new(&token, args.expires_in)),
+            &actor(),
+        )
+        .await
+    {
         Ok(_) if args.token_stdin => audit(&key, "API key registered", None),
         Ok(_) => {
             audit(&key, "API key created", None);
@@ -124,7 +145,11 @@ async fn create(args: CreateArgs, store: &dyn ApiKeyStore) -> anyhow::Result<()>
         Err(ApiKeyChangeError::Refused(ApiKeyRefusal::TokenTaken(owner)))
             if owner.label == key.label && owner.scopes == key.scopes =>
         {
-            audit(&owner, "API key unchanged: the token was registered before", None);
+            audit(
+                &owner,
+                "API key unchanged: the token was registered before",
+                None,
+            );
             return Ok(());
         }
         Err(error) => return Err(change_error(error, &key.id, "created")),
@@ -138,19 +163,43 @@ async fn create(args: CreateArgs, store: &dyn ApiKeyStore) -> anyhow::Result<()>
 /// Two keys with one label are a rotation that was done by hand, or a mistake. If the keys cannot be listed, the key
 /// that was created is valid nevertheless.
 async fn warn_of_same_label(created: &ApiKey, store: &dyn ApiKeyStore) {
-    let keys = store.list().await.unwrap_or_default().into_iter().map(|key| key.key);
-    let others: Vec<_> = keys.filter(|key| key.label == created.label && key.id != created.id).collect();
+    let keys = store
+        .list()
+        .await
+        .unwrap_or_default()
+        .into_iter()
+        .map(|key| key.key);
+    let others: Vec<_> = keys
+        .filter(|key| key.label == created.label && key.id != created.id)
+        .collect();
     if !others.is_empty() {
-        let api_keys = others.iter().map(|key| key.id.as_str()).collect::<Vec<_>>().join(",");
-        tracing::warn!(api_key_label = created.label.as_str(), api_keys, "other API keys have the same label");
+        let api_keys = others
+            .iter()
+            .map(|key| key.id.as_str())
+            .collect::<Vec<_>>()
+            .join(",");
+        tracing::warn!(
+            api_key_label = created.label.as_str(),
+            api_keys,
+            "other API keys have the same label"
+        );
     }
 }
 
 async fn revoke(id: &str, store: &dyn ApiKeyStore) -> anyhow::Result<()> {
     let id = parse_id(id)?;
-    let revoked = store.change(ApiKeyChange::Revoke(id.clone()), &actor()).await;
+    let revoked = store
+        .change(ApiKeyChange::Revoke(id.clone()), &actor())
+        .await;
     let revoked = revoked.map_err(|error| change_error(error, &id, "revoked"))?;
-    audit(&revoked.before.context("the store did not return the key")?.key, "API key revoked", None);
+    audit(
+        &revoked
+            .before
+            .context("the store did not return the key")?
+            .key,
+        "API key revoked",
+        None,
+    );
     Ok(())
 }
 
@@ -163,7 +212,10 @@ async fn rotate(
     let id = parse_id(id)?;
     let token = ApiToken::from_random(&random_bits()?);
     let change = ApiKeyChange::Rotate(id.clone(), NewToken::new(&token, expires_in), grace);
-    let rotated = store.change(change, &actor()).await.map_err(|error| change_error(error, &id, "rotated"))?;
+    let rotated = store
+        .change(change, &actor())
+        .await
+        .map_err(|error| change_error(error, &id, "rotated"))?;
     let old_token_ends = key_list::time(rotated.old_tokens_end());
     let key = rotated.after.context("the new token has expired")?.key;
     audit(&key, "API key rotated", Some(&old_token_ends));
@@ -193,7 +245,10 @@ pub(super) fn random_bits() -> anyhow::Result<[u8; 32]> {
 
 /// Converts an error. After an unknown outcome, both the audit log and the error message name the key.
 fn change_error(error: ApiKeyChangeError, id: &ApiKeyId, change: &str) -> anyhow::Error {
-    if !matches!(error, ApiKeyChangeError::Store(StoreFailure::OutcomeUnknown(_))) {
+    if !matches!(
+        error,
+        ApiKeyChangeError::Store(StoreFailure::OutcomeUnknown(_))
+    ) {
         return error.into();
     }
     let api_key = id.as_str();
@@ -204,7 +259,9 @@ fn change_error(error: ApiKeyChangeError, id: &ApiKeyId, change: &str) -> anyhow
 fn print(key: &ApiKey, token: &ApiToken) -> anyhow::Result<()> {
     let line = SecretString::from(format!("{}\n", token.secret().expose_secret()));
     let mut stdout = io::stdout().lock();
-    let written = stdout.write_all(line.expose_secret().as_bytes()).and_then(|()| stdout.flush());
+    let written = stdout
+        .write_all(line.expose_secret().as_bytes())
+        .and_then(|()| stdout.flush());
     written.with_context(|| {
         format!("the new token of the API key {} could not be printed and is lost: rotate or revoke the key", key.id)
     })
@@ -213,7 +270,10 @@ fn print(key: &ApiKey, token: &ApiToken) -> anyhow::Result<()> {
 /// Reads one token, with or without a line end.
 fn read_token(input: impl Read) -> anyhow::Result<ApiToken> {
     let mut text = String::new();
-    input.take(4096).read_to_string(&mut text).context("cannot read the token")?;
+    input
+        .take(4096)
+        .read_to_string(&mut text)
+        .context("cannot read the token")?;
     let token = text.strip_suffix('\n').unwrap_or(&text);
     let token = token.strip_suffix('\r').unwrap_or(token);
     ApiToken::parse(token.into()).context("standard input does not contain a valid token")
@@ -221,6 +281,9 @@ fn read_token(input: impl Read) -> anyhow::Result<ApiToken> {
 
 /// Parses the id of a key. clap does not do this, because its error would repeat the text, which can be a token.
 fn parse_id(text: &str) -> anyhow::Result<ApiKeyId> {
-    ensure!(!ApiToken::has_prefix(text), "the argument is a token, not an id: `animal-store keys list` shows the ids");
+    ensure!(
+        !ApiToken::has_prefix(text),
+        "the argument is a token, not an id: `animal-store keys list` shows the ids"
+    );
     Ok(ApiKeyId::parse(text)?)
 }

@@ -41,9 +41,19 @@ pub(super) struct Options {
 
 impl Options {
     /// Checks that every `--set` of these arguments counts: clap keeps those of one side of the command.
-    pub(super) fn check(&self, arguments: impl Iterator<Item = OsString>) -> Result<(), InvalidConfig> {
-        let is_set = |argument: &OsString| argument == "--set" || argument.as_encoded_bytes().starts_with(b"--set=");
-        if arguments.take_while(|argument| argument != "--").filter(is_set).count() > self.set.len() {
+    pub(super) fn check(
+        &self,
+        arguments: impl Iterator<Item = OsString>,
+    ) -> Result<(), InvalidConfig> {
+        let is_set = |argument: &OsString| {
+            argument == "--set" || argument.as_encoded_bytes().starts_with(b"--set=")
+        };
+        if arguments
+            .take_while(|argument| argument != "--")
+            .filter(is_set)
+            .count()
+            > self.set.len()
+        {
             let reason = "--set must be before the command or after it, not on both sides of it";
             return Err(InvalidConfig(reason.to_owned()));
         }
@@ -53,22 +63,47 @@ impl Options {
     /// Returns the sources of the configuration, with these options as the last one. `--set` wins over `--memory`, and
     /// `--listen` over both.
     pub(super) fn sources(&self) -> Sources {
-        let memory = BACKENDS.iter().filter(|_| self.memory).map(|&name| (name.to_owned(), "memory".to_owned()));
-        let listen = self.listen.iter().map(|address| ("http.listen".to_owned(), address.clone()));
-        let flags = memory.chain(self.set.iter().cloned()).chain(listen).collect();
-        let file = self.config.clone().or_else(|| first_file(&DEFAULT_FILES.map(Path::new)));
-        Sources { file, environment: env::vars_os().collect(), flags }
+        let memory = BACKENDS
+            .iter()
+            .filter(|_| self.memory)
+            .map(|&name| (name.to_owned(), "memory".to_owned()));
+        let listen = self
+            .listen
+            .iter()
+            .map(|address| ("http.listen".to_owned(), address.clone()));
+        let flags = memory
+            .chain(self.set.iter().cloned())
+            .chain(listen)
+            .collect();
+        let file = self
+            .config
+            .clone()
+            .or_else(|| first_file(&DEFAULT_FILES.map(Path::new)));
+        Sources {
+            file,
+            environment: env::vars_os().collect(),
+            flags,
+        }
     }
 
     /// Returns the program with the options that select its configuration, as a shell reads them. They name the SQLite
     /// file: another shell has neither the variable that may have set it nor the working directory.
     pub(super) fn program(&self, file: &Path) -> String {
-        let name = env::args_os().next().unwrap_or_else(|| "animal-store".into());
-        let config = self.config.iter().flat_map(|path| ["--config".into(), path.display().to_string()]);
+        let name = env::args_os()
+            .next()
+            .unwrap_or_else(|| "animal-store".into());
+        let config = self
+            .config
+            .iter()
+            .flat_map(|path| ["--config".into(), path.display().to_string()]);
         let file = ("storage.sqlite.path".to_owned(), file.display().to_string());
         let set = iter::once(&file).chain(self.set.iter().filter(|(name, _)| *name != file.0));
         let set = set.flat_map(|(name, value)| ["--set".into(), format!("{name}={value}")]);
-        shell_words::join(iter::once(name.to_string_lossy().into_owned()).chain(config).chain(set))
+        shell_words::join(
+            iter::once(name.to_string_lossy().into_owned())
+                .chain(config)
+                .chain(set),
+        )
     }
 }
 
@@ -77,9 +112,11 @@ impl Options {
 /// it.
 fn first_file(files: &[&Path]) -> Option<PathBuf> {
     let is_absent = |error: &io::Error, file: &Path| {
-        error.kind() == ErrorKind::NotFound || (error.kind() == ErrorKind::PermissionDenied && file.is_relative())
+        error.kind() == ErrorKind::NotFound
+            || (error.kind() == ErrorKind::PermissionDenied && file.is_relative())
     };
-    let exists = |file: &&&Path| !fs::symlink_metadata(file).is_err_and(|error| is_absent(&error, file));
+    let exists =
+        |file: &&&Path| !fs::symlink_metadata(file).is_err_and(|error| is_absent(&error, file));
     files.iter().find(exists).map(|file| file.to_path_buf())
 }
 
@@ -97,7 +134,9 @@ mod tests {
     use super::*;
 
     fn parse(args: &str) -> Options {
-        let command = clap::Command::new("animal-store").no_binary_name(true).subcommand(clap::Command::new("keys"));
+        let command = clap::Command::new("animal-store")
+            .no_binary_name(true)
+            .subcommand(clap::Command::new("keys"));
         let command = Options::augment_args(command);
         Options::from_arg_matches(&command.get_matches_from(args.split(' '))).unwrap()
     }
@@ -121,7 +160,10 @@ mod tests {
     #[test]
     fn other_options_before_and_after_the_command_count_and_the_later_win() {
         let options = parse("--listen x --config f --set a=1 keys --listen y");
-        assert_eq!((options.listen.as_deref(), options.config), (Some("y"), Some("f".into())));
+        assert_eq!(
+            (options.listen.as_deref(), options.config),
+            (Some("y"), Some("f".into()))
+        );
         assert_eq!(options.set, [("a".to_owned(), "1".to_owned())]);
         for args in ["--memory keys --listen y", "--listen y keys --memory"] {
             assert!(parse(args).memory, "{args}");
@@ -132,7 +174,8 @@ mod tests {
     fn a_file_that_is_named_is_read_and_otherwise_the_first_default_file_that_exists() {
         assert_eq!(parse("--config f").sources().file, Some("f".into()));
         let folder = tempfile::tempdir().unwrap();
-        let [local, dangling, installed] = ["local", "dangling", "installed"].map(|name| folder.path().join(name));
+        let [local, dangling, installed] =
+            ["local", "dangling", "installed"].map(|name| folder.path().join(name));
         fs::write(&installed, "").unwrap();
         symlink("missing", &dangling).unwrap();
         assert_eq!(first_file(&[&local, &installed]), Some(installed.clone()));
@@ -145,8 +188,15 @@ mod tests {
     #[test]
     fn memory_sets_both_backends_unless_another_option_does() {
         let set = parse("--set keys.backend=redis --memory").sources().flags;
-        let expected = [("storage.backend", "memory"), ("keys.backend", "memory"), ("keys.backend", "redis")];
-        assert_eq!(set, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        let expected = [
+            ("storage.backend", "memory"),
+            ("keys.backend", "memory"),
+            ("keys.backend", "redis"),
+        ];
+        assert_eq!(
+            set,
+            expected.map(|(name, value)| (name.to_owned(), value.to_owned()))
+        );
     }
 
     #[test]
@@ -154,14 +204,19 @@ mod tests {
         let options = parse("--listen x --config it's --set a.b=/c --set storage.sqlite.path=pets");
         let program = options.program(Path::new("/my pets"));
         assert!(
-            program.ends_with(r" --config 'it'\''s' --set 'storage.sqlite.path=/my pets' --set 'a.b=/c'"),
+            program.ends_with(
+                r" --config 'it'\''s' --set 'storage.sqlite.path=/my pets' --set 'a.b=/c'"
+            ),
             "{program}"
         );
     }
 
     #[test]
     fn a_value_is_the_text_after_the_first_equals_sign() {
-        assert_eq!(key_and_value("http.listen=x=y"), Ok(("http.listen".to_owned(), "x=y".to_owned())));
+        assert_eq!(
+            key_and_value("http.listen=x=y"),
+            Ok(("http.listen".to_owned(), "x=y".to_owned()))
+        );
         assert!(key_and_value("http.listen").is_err());
     }
 }

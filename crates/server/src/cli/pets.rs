@@ -56,13 +56,23 @@ async fn export(output: &Path, storage: StorageConfig) -> anyhow::Result<()> {
         tracing::info!(duration = duration_since(started), "the pets were exported");
         return Ok(());
     }
-    ensure!(output.symlink_metadata().is_err(), "{} exists: choose another name", output.display());
+    ensure!(
+        output.symlink_metadata().is_err(),
+        "{} exists: choose another name",
+        output.display()
+    );
     let path = absolute(output)?;
     let folder = path.parent().unwrap_or(Path::new("/"));
-    let prefix = format!(".{}.partial-", path.file_name().unwrap_or_default().to_string_lossy());
+    let prefix = format!(
+        ".{}.partial-",
+        path.file_name().unwrap_or_default().to_string_lossy()
+    );
     // The umask removes some of these permissions.
     let mode = Permissions::from_mode(0o666);
-    let file = tempfile::Builder::new().prefix(&prefix).permissions(mode).tempfile_in(folder);
+    let file = tempfile::Builder::new()
+        .prefix(&prefix)
+        .permissions(mode)
+        .tempfile_in(folder);
     let file = file.with_context(|| format!("{} cannot be created", output.display()))?;
     let written = write_pets(storage, file.as_file().try_clone()?).await;
     let pets = written.with_context(|| format!("the export to {} failed", output.display()))?;
@@ -76,14 +86,25 @@ async fn export(output: &Path, storage: StorageConfig) -> anyhow::Result<()> {
 }
 
 /// Writes all pets and returns their number.
-async fn write_pets(storage: StorageConfig, mut writer: impl Write + Send + 'static) -> anyhow::Result<u64> {
+async fn write_pets(
+    storage: StorageConfig,
+    mut writer: impl Write + Send + 'static,
+) -> anyhow::Result<u64> {
     let storage = Storage::start_for_command(storage, FileUse::Read).await?;
     let repository = (storage.new_repository)();
     let (mut after, mut count) = (None, 0);
     loop {
-        let pets = repository.list(None, after, PAGE_SIZE).await.context("the pets cannot be read")?;
+        let pets = repository
+            .list(None, after, PAGE_SIZE)
+            .await
+            .context("the pets cannot be read")?;
         let lines: Vec<u8> = pets.iter().flat_map(line).collect();
-        let written = spawn_blocking(move || writer.write_all(&lines).and_then(|()| writer.flush()).map(|()| writer));
+        let written = spawn_blocking(move || {
+            writer
+                .write_all(&lines)
+                .and_then(|()| writer.flush())
+                .map(|()| writer)
+        });
         writer = match written.await? {
             Err(error) if error.kind() == ErrorKind::BrokenPipe => bail!(ClosedOutput),
             written => written?,

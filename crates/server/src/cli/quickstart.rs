@@ -31,8 +31,7 @@ use crate::{
 };
 
 /// How the printed requests trust a certificate.
-const TLS_NOTICE: &str =
-    "\n  The URL needs a name of the certificate. If your own authority signed it, curl needs: --cacert FILE";
+const TLS_NOTICE: &str = "\n  The URL needs a name of the certificate. If your own authority signed it, curl needs: --cacert FILE";
 
 /// Creates an API key if none was ever added, or logs how to create one. `options` are those of the program in commands
 /// to paste, and `is_managed` says whether a service manager has started it. Waits until standard error is read.
@@ -46,7 +45,13 @@ pub(super) async fn run(
     options: &Options,
     is_managed: bool,
 ) -> anyhow::Result<()> {
-    let Config { listen, http, storage, keys, .. } = config;
+    let Config {
+        listen,
+        http,
+        storage,
+        keys,
+        ..
+    } = config;
     let prints = options.print_key || (io::stderr().is_terminal() && listen.ip().is_loopback());
     let sqlite = match keys {
         KeysConfig::Sqlite(sqlite) => sqlite,
@@ -59,7 +64,9 @@ pub(super) async fn run(
         }
         KeysConfig::Memory { tokens } => {
             if tokens.is_empty() {
-                tracing::warn!("there is no API key: every request gets 401; set keys.memory.tokens and restart");
+                tracing::warn!(
+                    "there is no API key: every request gets 401; set keys.memory.tokens and restart"
+                );
             }
             return Ok(());
         }
@@ -67,15 +74,36 @@ pub(super) async fn run(
         KeysConfig::Postgres(_) | KeysConfig::Redis(_) => return Ok(()),
     };
     let path = sqlite.path.display();
-    let program = if is_managed { as_service_user() } else { String::new() } + &options.program(&sqlite.path);
-    let kept = if let StorageConfig::Sqlite(_) = storage { "Pets and API keys" } else { "API keys" };
+    let program = if is_managed {
+        as_service_user()
+    } else {
+        String::new()
+    } + &options.program(&sqlite.path);
+    let kept = if let StorageConfig::Sqlite(_) = storage {
+        "Pets and API keys"
+    } else {
+        "API keys"
+    };
     let notice = |advice: &str| format!("{kept} are kept in {path}\n  {advice}");
     let store = SqliteApiKeyStore::new(file.open(sqlite).await?);
-    let (id, token) = (ApiKeyId::from_random(&random_bits()?), ApiToken::from_random(&random_bits()?));
-    let key = ApiKey { id: id.clone(), label: ApiKeyLabel::parse("quickstart")?, scopes: Scopes::ALL };
-    if prints && store.add_first(key.clone(), NewToken::new(&token, None), &actor()).await? {
+    let (id, token) = (
+        ApiKeyId::from_random(&random_bits()?),
+        ApiToken::from_random(&random_bits()?),
+    );
+    let key = ApiKey {
+        id: id.clone(),
+        label: ApiKeyLabel::parse("quickstart")?,
+        scopes: Scopes::ALL,
+    };
+    if prints
+        && store
+            .add_first(key.clone(), NewToken::new(&token, None), &actor())
+            .await?
+    {
         audit(&key, "API key created", None);
-        let notice = notice(&format!("The key below stays valid. To revoke it: {program} keys revoke {id}"));
+        let notice = notice(&format!(
+            "The key below stays valid. To revoke it: {program} keys revoke {id}"
+        ));
         let printed = print(text(http, address, &notice, Some(token.secret()))).await;
         if printed.is_err() {
             store.change(ApiKeyChange::Revoke(id), &actor()).await?;
@@ -91,7 +119,10 @@ pub(super) async fn run(
                 "{path} has no API key, and other machines can connect to {listen} (http.listen): create a key first, \
                  with {command}"
             );
-            tracing::warn!(command, "there is no API key: every request gets 401 until this command creates one");
+            tracing::warn!(
+                command,
+                "there is no API key: every request gets 401 until this command creates one"
+            );
         }
         Ok(_) => {}
         // The other keys are valid.
@@ -109,14 +140,30 @@ pub(super) async fn run(
 }
 
 /// Returns the notice, with the token in two requests to paste and the address of the API explorer.
-fn text(http: &ApiSettings, address: SocketAddr, notice: &str, token: Option<&SecretString>) -> String {
-    let (scheme, tls_notice) = if http.tls.is_some() { ("https", TLS_NOTICE) } else { ("http", "") };
+fn text(
+    http: &ApiSettings,
+    address: SocketAddr,
+    notice: &str,
+    token: Option<&SecretString>,
+) -> String {
+    let (scheme, tls_notice) = if http.tls.is_some() {
+        ("https", TLS_NOTICE)
+    } else {
+        ("http", "")
+    };
     let listens = format!("{scheme}://{address}");
     let text = format!("\n  The animal store listens on {listens}.\n  {notice}{tls_notice}\n\n");
     let Some(token) = token else { return text };
     let is_local = http.tls.is_some() && address.ip().is_loopback();
-    let url = if is_local { format!("https://localhost:{}", address.port()) } else { listens.clone() };
-    let curl = format!("curl -i -H 'Authorization: Bearer {}'", token.expose_secret());
+    let url = if is_local {
+        format!("https://localhost:{}", address.port())
+    } else {
+        listens.clone()
+    };
+    let curl = format!(
+        "curl -i -H 'Authorization: Bearer {}'",
+        token.expose_secret()
+    );
     let pet = r#"{"name":"Rex","categoryId":1,"status":"available"}"#;
     format!(
         "{text}  {curl} -d '{pet}' -H 'Content-Type: application/json' '{url}/v1/pets'\n  \

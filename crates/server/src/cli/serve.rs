@@ -86,7 +86,10 @@ async fn start(
     let is_managed = socket.is_some() || is_notified();
     // Before the adapters, which can take seconds to start: an address in use is reported at once.
     let listeners = Listeners::bind(&config, socket)?;
-    let (address, inherited) = (listeners.api.address, listeners.api.is_inherited.then_some(true));
+    let (address, inherited) = (
+        listeners.api.address,
+        listeners.api.is_inherited.then_some(true),
+    );
     if config.is_unencrypted(address) {
         tracing::warn!(
             %address,
@@ -97,7 +100,9 @@ async fn start(
     let mut file = SharedFile::new(FileUse::Create);
     quickstart::run(&mut config, address, &mut file, options, is_managed).await?;
     let application = Application::start(config, listeners, file, dropped_log_lines).await?;
-    let management = application.management_address().map(|address| address.to_string());
+    let management = application
+        .management_address()
+        .map(|address| address.to_string());
     tracing::info!(%address, management, inherited, version = version::BUILD, "listening");
     notify_ready(address);
     Ok(application)
@@ -112,7 +117,9 @@ async fn finish(
     shutdown: &ShutdownConfig,
     signals: &Signals,
 ) -> anyhow::Result<()> {
-    let end_requested_at = signals.request().map_or_else(Instant::now, |request| request.arrived_at);
+    let end_requested_at = signals
+        .request()
+        .map_or_else(Instant::now, |request| request.arrived_at);
     tokio::select! {
         biased;
         () = traces => {}
@@ -139,16 +146,24 @@ fn reserve_files(limits: &mut Limits, storage_connections: usize) -> anyhow::Res
     let workers = FILES_PER_WORKER * limits.workers;
     let reserved = Limits::MANAGEMENT_SOCKETS + storage_connections + workers + OTHER_FILES;
     let wanted = limits.sockets() + reserved;
-    let limit = rlimit::increase_nofile_limit(wanted as u64).or_else(|_| Resource::NOFILE.get_soft())?;
+    let limit =
+        rlimit::increase_nofile_limit(wanted as u64).or_else(|_| Resource::NOFILE.get_soft())?;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     if limit >= wanted {
         return Ok(());
     }
     if !limits.reduce_sockets(limit.saturating_sub(reserved)) {
-        bail!("the limit of open files, {limit}, is too low for any connection: raise it (ulimit -n) to {wanted}");
+        bail!(
+            "the limit of open files, {limit}, is too low for any connection: raise it (ulimit -n) to {wanted}"
+        );
     }
     let max_connections = limits.max_connections;
-    tracing::warn!(limit, wanted, max_connections, "the limit of open files is too low for http.max_connections");
+    tracing::warn!(
+        limit,
+        wanted,
+        max_connections,
+        "the limit of open files is too low for http.max_connections"
+    );
     Ok(())
 }
 
@@ -164,7 +179,12 @@ mod tests {
     /// A shutdown with a timeout of one second.
     fn shutdown() -> ShutdownConfig {
         let flags = vec![("shutdown.timeout".to_owned(), "1s".to_owned())];
-        Config::load(&Sources { flags, ..Sources::default() }).expect("a valid configuration").shutdown
+        Config::load(&Sources {
+            flags,
+            ..Sources::default()
+        })
+        .expect("a valid configuration")
+        .shutdown
     }
 
     /// A first signal that has arrived now.
@@ -181,7 +201,9 @@ mod tests {
             assert_eq!(start.elapsed(), Duration::from_millis(750));
             pending::<()>().await;
         };
-        finish(pending(), log, &shutdown(), &first_signal()).await.expect_err("it is not written");
+        finish(pending(), log, &shutdown(), &first_signal())
+            .await
+            .expect_err("it is not written");
         assert_eq!(start.elapsed(), Duration::from_secs(1));
     }
 
@@ -190,9 +212,16 @@ mod tests {
         let signals = first_signal();
         advance(Duration::from_secs(10)).await;
         let log = sleep(Duration::from_millis(249));
-        finish(pending(), log, &shutdown(), &signals).await.expect("it is written");
-        let unwritten = finish(pending(), pending(), &shutdown(), &signals).await.expect_err("it is not written");
-        assert_eq!(unwritten.to_string(), "the log could not be written to standard output within 1s");
+        finish(pending(), log, &shutdown(), &signals)
+            .await
+            .expect("it is written");
+        let unwritten = finish(pending(), pending(), &shutdown(), &signals)
+            .await
+            .expect_err("it is not written");
+        assert_eq!(
+            unwritten.to_string(),
+            "the log could not be written to standard output within 1s"
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -203,8 +232,13 @@ mod tests {
             assert_eq!(start.elapsed(), Duration::ZERO);
             pending::<()>().await;
         };
-        let unwritten = finish(pending(), log, &shutdown(), &signals).await.expect_err("it is not written");
-        assert!(unwritten.to_string().contains("second signal"), "{unwritten}");
+        let unwritten = finish(pending(), log, &shutdown(), &signals)
+            .await
+            .expect_err("it is not written");
+        assert!(
+            unwritten.to_string().contains("second signal"),
+            "{unwritten}"
+        );
         assert_eq!(start.elapsed(), Duration::from_millis(500));
     }
 }

@@ -2,11 +2,14 @@
 //! report a file that cannot be used as an error of its key. A certificate that has expired is a warning, so that a
 //! renewal is possible while the service runs.
 
-use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf, sync::Arc, thread::available_parallelism, time::Duration};
+use std::{
+    net::SocketAddr, num::NonZeroU32, path::PathBuf, sync::Arc, thread::available_parallelism,
+    time::Duration,
+};
 
 use animal_store_adapters_http::{
-    AllowedOrigins, ApiSettings, AuthFailureLimiter, CurrentTlsIdentity, KeyRateLimiter, Limits, RateLimit, TlsFiles,
-    TlsFilesError, TrustedProxies, reloaded,
+    AllowedOrigins, ApiSettings, AuthFailureLimiter, CurrentTlsIdentity, KeyRateLimiter, Limits,
+    RateLimit, TlsFiles, TlsFilesError, TrustedProxies, reloaded,
 };
 
 use super::{
@@ -14,7 +17,8 @@ use super::{
     values::Values,
 };
 
-const KEEP_ALIVE: std::ops::RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_hours(1);
+const KEEP_ALIVE: std::ops::RangeInclusive<Duration> =
+    Duration::from_millis(1)..=Duration::from_hours(1);
 const MILLION: NonZeroU32 = NonZeroU32::new(1_000_000).expect("not 0");
 /// More than the timeouts of a head and of a body. The answer timeout must be longer than all three together.
 const OTHER_TIMEOUTS: Duration = Duration::from_secs(45);
@@ -66,7 +70,10 @@ pub(super) fn read(values: &mut Values) -> (SocketAddr, ApiSettings, bool) {
         "requires http.rate_limit.per_second",
     );
     let tls = read_tls(values);
-    let rate_limit = per_second.map(|per_second| RateLimit { per_second, burst: burst.unwrap_or(per_second) });
+    let rate_limit = per_second.map(|per_second| RateLimit {
+        per_second,
+        burst: burst.unwrap_or(per_second),
+    });
     let limits = Limits {
         workers,
         max_connections,
@@ -80,7 +87,18 @@ pub(super) fn read(values: &mut Values) -> (SocketAddr, ApiSettings, bool) {
         ..defaults
     };
     let (origins, errors_only) = (reloaded(origins), Arc::default());
-    (listen, ApiSettings { limits, tls, origins, proxies, sample_ratio: None, errors_only }, serves_get_pet)
+    (
+        listen,
+        ApiSettings {
+            limits,
+            tls,
+            origins,
+            proxies,
+            sample_ratio: None,
+            errors_only,
+        },
+        serves_get_pet,
+    )
 }
 
 /// Reads the files, if they are set. Adds an error if one of them cannot be used.
@@ -96,12 +114,29 @@ pub(crate) fn read_tls(values: &mut Values) -> Option<CurrentTlsIdentity> {
         /// key.
         client_authorities = value("http.tls.client_ca_file", "", path());
     }
-    let [cert, key, client_ca] = ["http.tls.cert_file", "http.tls.key_file", "http.tls.client_ca_file"];
+    let [cert, key, client_ca] = [
+        "http.tls.cert_file",
+        "http.tls.key_file",
+        "http.tls.client_ca_file",
+    ];
     let is_pair = certificate.is_some() == private_key.is_some();
-    values.require(is_pair, &[cert, key], "and http.tls.key_file must be set together");
+    values.require(
+        is_pair,
+        &[cert, key],
+        "and http.tls.key_file must be set together",
+    );
     let is_complete = client_authorities.is_none() || certificate.is_some();
-    values.require(is_complete, &[client_ca, cert], "requires http.tls.cert_file");
-    let loaded = TlsFiles { certificate: certificate?, private_key: private_key?, client_authorities }.load();
+    values.require(
+        is_complete,
+        &[client_ca, cert],
+        "requires http.tls.cert_file",
+    );
+    let loaded = TlsFiles {
+        certificate: certificate?,
+        private_key: private_key?,
+        client_authorities,
+    }
+    .load();
     let name = match loaded {
         Err(TlsFilesError::PrivateKey(_)) => key,
         Err(TlsFilesError::ClientAuthorities(_)) => client_ca,
@@ -110,14 +145,19 @@ pub(crate) fn read_tls(values: &mut Values) -> Option<CurrentTlsIdentity> {
     let loaded = loaded.map_err(|error| format!("names a file that cannot be used: {error}"));
     let identity = values.checked(name, loaded)?;
     if identity.remaining().is_none() {
-        values.warnings.push(format!("{} has expired: clients refuse it", values.label(cert)));
+        values.warnings.push(format!(
+            "{} has expired: clients refuse it",
+            values.label(cert)
+        ));
     }
     Some(CurrentTlsIdentity::new(identity))
 }
 
 fn workers(text: &str) -> Result<usize, String> {
     if text == "auto" {
-        return Ok(available_parallelism().map_or(1, usize::from).min(MAX_WORKERS));
+        return Ok(available_parallelism()
+            .map_or(1, usize::from)
+            .min(MAX_WORKERS));
     }
     number(1..=MAX_WORKERS)(text).map_err(|expected| format!("auto or {expected}"))
 }

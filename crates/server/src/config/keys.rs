@@ -38,7 +38,8 @@ enum Backend {
     Redis,
 }
 
-const LEASE: std::ops::RangeInclusive<Duration> = Duration::from_millis(50)..=Duration::from_mins(1);
+const LEASE: std::ops::RangeInclusive<Duration> =
+    Duration::from_millis(50)..=Duration::from_mins(1);
 
 impl KeysConfig {
     /// Returns `None` if a required value is missing, which is an error.
@@ -63,7 +64,8 @@ impl KeysConfig {
         }
         for (token, number) in tokens.iter().zip(1..) {
             let parsed = ApiToken::parse(token.clone());
-            let parsed = parsed.map_err(|error| format!("contains an invalid token, number {number}: {error}"));
+            let parsed = parsed
+                .map_err(|error| format!("contains an invalid token, number {number}: {error}"));
             values.checked("keys.memory.tokens", parsed);
         }
         let (implied, name, reason) = match storage {
@@ -115,8 +117,9 @@ impl fmt::Display for KeysConfig {
 impl RedisKeysConfig {
     /// `selected`: whether the values that the backend requires must be set.
     fn read(values: &mut Values, selected: bool) -> Option<Self> {
-        let is_visible =
-            |prefix: &String| (1..=100).contains(&prefix.len()) && prefix.bytes().all(|byte| byte.is_ascii_graphic());
+        let is_visible = |prefix: &String| {
+            (1..=100).contains(&prefix.len()) && prefix.bytes().all(|byte| byte.is_ascii_graphic())
+        };
         let prefix = parsed("1 to 100 visible ASCII characters", is_visible);
         keys! { values,
             /// `redis://[user:password@]host[:port][/database]`, `rediss://…` for TLS,
@@ -142,17 +145,34 @@ impl RedisKeysConfig {
             /// Maximum number of cached tokens of API keys, and of keys whose uses are not written yet.
             max_known = value("keys.redis.max_known", "10000", number(1..=10_000_000));
         }
-        values.require(url.is_some() || !selected, &["keys.redis.url"], "is required if keys.backend is redis");
+        values.require(
+            url.is_some() || !selected,
+            &["keys.redis.url"],
+            "is required if keys.backend is redis",
+        );
         values.require(
             certificate.is_some() == private_key.is_some(),
             &["keys.redis.tls_cert_file", "keys.redis.tls_key_file"],
             "and keys.redis.tls_key_file must be set together",
         );
-        let tls = RedisTls { authority, client: certificate.zip(private_key.map(SecretString::from)) };
+        let tls = RedisTls {
+            authority,
+            client: certificate.zip(private_key.map(SecretString::from)),
+        };
         let endpoint = read_endpoint(values, "keys.redis.url", url, &tls);
         let admin_endpoint = read_endpoint(values, "keys.redis.admin_url", admin_url, &tls);
-        let directory = RedisSettings { prefix, lease, max_known, ..RedisSettings::default() };
-        Some(Self { endpoint: endpoint?, admin_endpoint, wait_replicas, directory })
+        let directory = RedisSettings {
+            prefix,
+            lease,
+            max_known,
+            ..RedisSettings::default()
+        };
+        Some(Self {
+            endpoint: endpoint?,
+            admin_endpoint,
+            wait_replicas,
+            directory,
+        })
     }
 }
 

@@ -39,7 +39,11 @@ impl LogConfig {
             /// `text`, `json`, or `auto`: text on a terminal, JSON otherwise.
             json = value("log.format", "auto", one_of([("auto", None), ("text", Some(false)), ("json", Some(true))]));
         }
-        Self { filter, errors_only, json }
+        Self {
+            filter,
+            errors_only,
+            json,
+        }
     }
 }
 
@@ -47,13 +51,18 @@ impl LogConfig {
 /// empty level, as `error`.
 fn filter(text: &str) -> Result<Targets, String> {
     let is_complete = text.split([',', '=']).all(|part| !part.trim().is_empty());
-    let expected = "a level, and after commas levels of modules, such as info or info,actix_http=error";
-    parsed(expected, |filter: &Targets| is_complete && filter.default_level().is_some())(text)
+    let expected =
+        "a level, and after commas levels of modules, such as info or info,actix_http=error";
+    parsed(expected, |filter: &Targets| {
+        is_complete && filter.default_level().is_some()
+    })(text)
 }
 
 /// Returns the URL of the collector of traces, and the share of the requests that are traced, if there is one.
 pub(super) fn read_traces(values: &mut Values) -> (Option<Url>, Option<f64>) {
-    let ratio = parsed("a number from 0 to 1, such as 0.01", |ratio| (0.0..=1.0).contains(ratio));
+    let ratio = parsed("a number from 0 to 1, such as 0.01", |ratio| {
+        (0.0..=1.0).contains(ratio)
+    });
     keys! { values,
         /// URL of a collector of traces by OTLP over HTTP, such as `http://127.0.0.1:4318/v1/traces`.
         endpoint = value("traces.endpoint", "", optional(endpoint));
@@ -66,7 +75,8 @@ pub(super) fn read_traces(values: &mut Values) -> (Option<Url>, Option<f64>) {
 
 /// Refuses everything that can contain a secret: the URL is shown.
 fn endpoint(text: &str) -> Result<Url, String> {
-    let expected = "a URL such as http://127.0.0.1:4318/v1/traces, without user, password, query and fragment";
+    let expected =
+        "a URL such as http://127.0.0.1:4318/v1/traces, without user, password, query and fragment";
     let is_plain = |url: &Url| {
         let is_without_user = url.username().is_empty() && url.password().is_none();
         let is_path = url.query().is_none() && url.fragment().is_none();
@@ -106,12 +116,20 @@ impl ShutdownConfig {
         let fits = drain_delay.is_none_or(|delay| delay <= timeout / 2);
         let keys = ["shutdown.drain_delay", "shutdown.timeout"];
         values.require(fits, &keys, "must be at most half of shutdown.timeout");
-        Self { timeout, drain_delay, idle_grace: Duration::from_secs(1) }
+        Self {
+            timeout,
+            drain_delay,
+            idle_grace: Duration::from_secs(1),
+        }
     }
 
     /// Time for which connections are accepted after SIGTERM. With an inherited socket, no connection is refused.
     pub(crate) fn drain_delay(&self, socket_is_inherited: bool) -> Duration {
-        let default = if socket_is_inherited { Duration::ZERO } else { DEFAULT_DRAIN_DELAY.min(self.timeout / 2) };
+        let default = if socket_is_inherited {
+            Duration::ZERO
+        } else {
+            DEFAULT_DRAIN_DELAY.min(self.timeout / 2)
+        };
         self.drain_delay.unwrap_or(default)
     }
 

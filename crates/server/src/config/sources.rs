@@ -63,7 +63,9 @@ impl Sources {
                      {variable} instead"
                 ));
             } else {
-                values.settings.insert(name.to_owned(), Setting::new(text, "--set"));
+                values
+                    .settings
+                    .insert(name.to_owned(), Setting::new(text, "--set"));
             }
         }
         values
@@ -74,11 +76,27 @@ impl Sources {
 /// secret.
 fn read_file(path: &Path, values: &mut Values) -> Result<(), String> {
     let text = fs::read_to_string(path).map_err(|error| format!(": cannot be read: {error}"))?;
-    let line = |offset: usize| 1 + text.bytes().take(offset).filter(|&byte| byte == b'\n').count();
+    let line = |offset: usize| {
+        1 + text
+            .bytes()
+            .take(offset)
+            .filter(|&byte| byte == b'\n')
+            .count()
+    };
     let table = DeTable::parse(&text).map_err(|error| {
-        let before = text.get(..error.span().map_or(0, |span| span.start)).unwrap_or(&text);
-        let column = 1 + before.chars().rev().take_while(|&character| character != '\n').count();
-        format!(", line {}, column {column}: not valid TOML: {}", line(before.len()), error.message())
+        let before = text
+            .get(..error.span().map_or(0, |span| span.start))
+            .unwrap_or(&text);
+        let column = 1 + before
+            .chars()
+            .rev()
+            .take_while(|&character| character != '\n')
+            .count();
+        format!(
+            ", line {}, column {column}: not valid TOML: {}",
+            line(before.len()),
+            error.message()
+        )
     })?;
     let source = |offset| format!("{}, line {}", path.display(), line(offset));
     add_table("", table.get_ref(), &source, values);
@@ -86,7 +104,12 @@ fn read_file(path: &Path, values: &mut Values) -> Result<(), String> {
 }
 
 /// Adds the values of a table and of the tables in it, with joined names (`http.listen`) and the source of each.
-fn add_table(prefix: &str, table: &DeTable<'_>, source: &impl Fn(usize) -> String, values: &mut Values) {
+fn add_table(
+    prefix: &str,
+    table: &DeTable<'_>,
+    source: &impl Fn(usize) -> String,
+    values: &mut Values,
+) {
     for (key, value) in table {
         let name = format!("{prefix}{}", key.get_ref());
         let text = match value.get_ref() {
@@ -95,7 +118,8 @@ fn add_table(prefix: &str, table: &DeTable<'_>, source: &impl Fn(usize) -> Strin
                 continue;
             }
             DeValue::Array(items) => {
-                let items: Option<Vec<_>> = items.iter().map(|item| scalar(item.get_ref())).collect();
+                let items: Option<Vec<_>> =
+                    items.iter().map(|item| scalar(item.get_ref())).collect();
                 items.map(|items| items.join(","))
             }
             value => scalar(value),
@@ -112,10 +136,14 @@ fn add_table(prefix: &str, table: &DeTable<'_>, source: &impl Fn(usize) -> Strin
 fn scalar(value: &DeValue<'_>) -> Option<String> {
     match value {
         DeValue::String(text) => Some(text.to_string()),
-        DeValue::Integer(number) => {
-            i64::from_str_radix(number.as_str(), number.radix()).ok().map(|int| int.to_string())
-        }
-        DeValue::Float(number) => number.as_str().parse().ok().map(|float: f64| float.to_string()),
+        DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
+            .ok()
+            .map(|int| int.to_string()),
+        DeValue::Float(number) => number
+            .as_str()
+            .parse()
+            .ok()
+            .map(|float: f64| float.to_string()),
         DeValue::Boolean(boolean) => Some(boolean.to_string()),
         DeValue::Datetime(time) => Some(time.to_string()),
         DeValue::Array(_) | DeValue::Table(_) => None,
@@ -125,10 +153,21 @@ fn scalar(value: &DeValue<'_>) -> Option<String> {
 /// Adds the values of the variables with our prefix. One that is not in upper case is that of no key.
 fn read_environment(environment: &[(OsString, OsString)], values: &mut Values) {
     for (variable, text) in environment {
-        let Some(variable) = variable.to_str() else { continue };
-        let Some(suffix) = variable.strip_prefix(PREFIX).and_then(|suffix| suffix.strip_prefix('_')) else { continue };
+        let Some(variable) = variable.to_str() else {
+            continue;
+        };
+        let Some(suffix) = variable
+            .strip_prefix(PREFIX)
+            .and_then(|suffix| suffix.strip_prefix('_'))
+        else {
+            continue;
+        };
         let is_upper = suffix == suffix.to_uppercase() && !suffix.contains('.');
-        let name = if is_upper { suffix.to_lowercase().replace("__", ".") } else { suffix.replace('.', "__") };
+        let name = if is_upper {
+            suffix.to_lowercase().replace("__", ".")
+        } else {
+            suffix.replace('.', "__")
+        };
         match text.to_str() {
             Some(text) => _ = values.settings.insert(name, Setting::new(text, variable)),
             None => values.errors.push(format!("{variable} is not UTF-8")),
@@ -145,9 +184,17 @@ pub(super) fn variable(name: &str) -> String {
 pub(super) fn unknown(name: &str, source: &str, known: &[Key]) -> String {
     let lower = name.trim().to_lowercase();
     let names = known.iter().flat_map(Key::names);
-    let nearest = names.map(|known| (strsim::osa_distance(&lower, &known), known)).min();
+    let nearest = names
+        .map(|known| (strsim::osa_distance(&lower, &known), known))
+        .min();
     let near = nearest.filter(|&(edits, _)| edits <= MAX_EDITS && edits <= lower.len() / 3);
-    let spelt = |known: String| if source.starts_with(PREFIX) { variable(&known) } else { known };
+    let spelt = |known: String| {
+        if source.starts_with(PREFIX) {
+            variable(&known)
+        } else {
+            known
+        }
+    };
     let hint = near.map(|(_, known)| format!(": did you mean {}?", spelt(known)));
     format!("{name} ({source}) is unknown{}", hint.unwrap_or_default())
 }

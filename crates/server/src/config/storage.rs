@@ -53,13 +53,20 @@ pub(super) enum StorageBackend {
     Postgres,
 }
 
-const RETENTION: std::ops::RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(30 * 24);
+const RETENTION: std::ops::RangeInclusive<Duration> =
+    Duration::from_secs(1)..=Duration::from_hours(30 * 24);
 
 /// Reads the keys that pets and API keys have in common.
 pub(super) fn read_common(values: &mut Values) -> (StorageBackend, SqliteConfig) {
     use StorageBackend::{Memory, Postgres, Sqlite};
-    let backends = one_of([("sqlite", Sqlite), ("memory", Memory), ("postgres", Postgres)]);
-    let file = parsed("the path of a file", |path: &PathBuf| !path.as_os_str().is_empty());
+    let backends = one_of([
+        ("sqlite", Sqlite),
+        ("memory", Memory),
+        ("postgres", Postgres),
+    ]);
+    let file = parsed("the path of a file", |path: &PathBuf| {
+        !path.as_os_str().is_empty()
+    });
     keys! { values,
         /// Storage of the pets: `sqlite`, `postgres`, or `memory`, which is lost when the process ends.
         backend = value("storage.backend", "sqlite", backends);
@@ -68,9 +75,18 @@ pub(super) fn read_common(values: &mut Values) -> (StorageBackend, SqliteConfig)
         /// File of the backends `sqlite`, relative to the working directory. The first start creates it.
         path = value("storage.sqlite.path", "animal-store.db", file);
     }
-    let settings = SqliteSettings { idempotency_retention, ..SqliteSettings::default() };
+    let settings = SqliteSettings {
+        idempotency_retention,
+        ..SqliteSettings::default()
+    };
     // Without a working directory, opening the file is the error.
-    (backend, SqliteConfig { path: absolute(&path).unwrap_or(path), settings })
+    (
+        backend,
+        SqliteConfig {
+            path: absolute(&path).unwrap_or(path),
+            settings,
+        },
+    )
 }
 
 impl StorageConfig {
@@ -78,10 +94,16 @@ impl StorageConfig {
     pub(crate) fn read(values: &mut Values) -> Option<Self> {
         let (backend, sqlite) = read_common(values);
         let idempotency_retention = sqlite.settings.idempotency_retention;
-        let postgres = PostgresConfig::read(values, idempotency_retention, backend == StorageBackend::Postgres);
+        let postgres = PostgresConfig::read(
+            values,
+            idempotency_retention,
+            backend == StorageBackend::Postgres,
+        );
         Some(match backend {
             StorageBackend::Sqlite => Self::Sqlite(sqlite),
-            StorageBackend::Memory => Self::Memory { idempotency_retention },
+            StorageBackend::Memory => Self::Memory {
+                idempotency_retention,
+            },
             StorageBackend::Postgres => Self::Postgres(Box::new(postgres?)),
         })
     }
@@ -109,9 +131,16 @@ impl fmt::Display for StorageConfig {
 
 impl PostgresConfig {
     /// `selected`: whether the values that the backend requires must be set.
-    pub(super) fn read(values: &mut Values, idempotency_retention: Duration, selected: bool) -> Option<Self> {
+    pub(super) fn read(
+        values: &mut Values,
+        idempotency_retention: Duration,
+        selected: bool,
+    ) -> Option<Self> {
         let boolean = one_of([("true", true), ("false", false)]);
-        let modes = one_of([("on-start", SchemaMode::Migrate), ("check", SchemaMode::Check)]);
+        let modes = one_of([
+            ("on-start", SchemaMode::Migrate),
+            ("check", SchemaMode::Check),
+        ]);
         keys! { values,
             /// `postgres://[user[:password]@]host[:port]/database[?option=value&…]`, with options of libpq such as
             /// `sslmode` and `sslrootcert`. Required by the backend `postgres`.
@@ -133,14 +162,19 @@ impl PostgresConfig {
                 duration(Duration::from_millis(10)..=Duration::from_mins(1)));
         }
         let [url_key, migrate_url_key] = ["storage.postgres.url", "storage.postgres.migrate_url"];
-        values.require(url.is_some() || !selected, &[url_key], "is required if storage.backend is postgres");
+        values.require(
+            url.is_some() || !selected,
+            &[url_key],
+            "is required if storage.backend is postgres",
+        );
         values.require(
             migrate_url.is_some() || !transaction_pooling || !selected,
             &[migrate_url_key],
             "is required if storage.postgres.transaction_pooling is true",
         );
         let endpoint = url.and_then(|url| values.checked(url_key, PgEndpoint::parse(&url)));
-        let migrate_endpoint = migrate_url.and_then(|url| values.checked(migrate_url_key, PgEndpoint::parse(&url)));
+        let migrate_endpoint =
+            migrate_url.and_then(|url| values.checked(migrate_url_key, PgEndpoint::parse(&url)));
         let settings = PostgresSettings {
             schema,
             connections_per_worker,
@@ -152,6 +186,10 @@ impl PostgresConfig {
         };
         let endpoint = endpoint?;
         let migrate_endpoint = migrate_endpoint.unwrap_or_else(|| endpoint.clone());
-        Some(Self { endpoint, migrate_endpoint, settings })
+        Some(Self {
+            endpoint,
+            migrate_endpoint,
+            settings,
+        })
     }
 }

@@ -25,7 +25,10 @@ pub(super) struct Setting {
 
 impl Setting {
     pub(super) fn new(text: &str, source: &str) -> Self {
-        Self { text: text.to_owned(), source: source.to_owned() }
+        Self {
+            text: text.to_owned(),
+            source: source.to_owned(),
+        }
     }
 
     /// Whether it is empty, or has only empty items.
@@ -52,39 +55,60 @@ pub(crate) struct Values {
 impl Values {
     fn declare(&mut self, key: Key) {
         if !self.keys.iter().any(|known| known.name == key.name) {
-            self.settings.entry(key.name.to_owned()).or_insert_with(|| Setting::new(key.default, DEFAULT));
+            self.settings
+                .entry(key.name.to_owned())
+                .or_insert_with(|| Setting::new(key.default, DEFAULT));
             self.keys.push(key);
         }
     }
 
     /// Parses the value of a key. If it is invalid, adds an error and returns the default.
-    pub(super) fn value<T>(&mut self, key: Key, default: &'static str, parse: impl Fn(&str) -> Result<T, String>) -> T {
+    pub(super) fn value<T>(
+        &mut self,
+        key: Key,
+        default: &'static str,
+        parse: impl Fn(&str) -> Result<T, String>,
+    ) -> T {
         self.declare(Key { default, ..key });
         let text = &self.settings[key.name].text;
-        let parsed = parse(text.trim()).map_err(|expected| format!("must be {expected}, not {text:?}"));
-        self.checked(key.name, parsed).unwrap_or_else(|| parse(default).expect("the default is valid"))
+        let parsed =
+            parse(text.trim()).map_err(|expected| format!("must be {expected}, not {text:?}"));
+        self.checked(key.name, parsed)
+            .unwrap_or_else(|| parse(default).expect("the default is valid"))
     }
 
     /// Parses a list: an array in TOML, or a text with commas. If it is invalid, adds an error and returns the default.
-    pub(super) fn list<T, E: Display>(&mut self, key: Key, parse: impl Fn(&[String]) -> Result<T, E>) -> T {
+    pub(super) fn list<T, E: Display>(
+        &mut self,
+        key: Key,
+        parse: impl Fn(&[String]) -> Result<T, E>,
+    ) -> T {
         self.declare(key);
-        let items: Vec<_> = items(&self.settings[key.name].text).map(str::to_owned).collect();
+        let items: Vec<_> = items(&self.settings[key.name].text)
+            .map(str::to_owned)
+            .collect();
         let parsed = self.checked(key.name, parse(&items));
-        parsed.or_else(|| parse(&[]).ok()).expect("an empty list is valid")
+        parsed
+            .or_else(|| parse(&[]).ok())
+            .expect("an empty list is valid")
     }
 
     /// Returns the content of the file that a key names, if it is set.
     pub(super) fn file(&mut self, key: Key) -> Option<String> {
         let path = self.value(key, "", |path| Ok(path.to_owned()));
         let content = (!path.is_empty()).then(|| fs::read_to_string(&path));
-        let content = content.map(|read| read.map_err(|error| format!("names {path}, which cannot be read: {error}")));
+        let content = content.map(|read| {
+            read.map_err(|error| format!("names {path}, which cannot be read: {error}"))
+        });
         self.checked(key.name, content.transpose())?
     }
 
     /// Returns a list of secrets: an array in TOML, or a text with commas or line ends. It can be in a file, too.
     pub(super) fn secrets(&mut self, key: Key) -> Vec<SecretString> {
         let secrets = self.secret(key);
-        items(secrets.as_ref().map_or("", ExposeSecret::expose_secret)).map(SecretString::from).collect()
+        items(secrets.as_ref().map_or("", ExposeSecret::expose_secret))
+            .map(SecretString::from)
+            .collect()
     }
 
     /// Returns a secret from its key or from the file of the key `…_file`.
@@ -93,9 +117,18 @@ impl Values {
         let is_read = self.keys.iter().any(|known| known.name == name);
         let read = match (self.settings.get(name), self.settings.get(&file_key(name))) {
             _ if is_read => Ok(()),
-            (Some(_), Some(file)) => Err(format!("and {name}_file ({}) must not both be set", file.source)),
-            (None, Some(Setting { text: path, source, .. })) => {
-                let content = fs::read_to_string(path).map_err(|error| format!("cannot be read: {error}"));
+            (Some(_), Some(file)) => Err(format!(
+                "and {name}_file ({}) must not both be set",
+                file.source
+            )),
+            (
+                None,
+                Some(Setting {
+                    text: path, source, ..
+                }),
+            ) => {
+                let content =
+                    fs::read_to_string(path).map_err(|error| format!("cannot be read: {error}"));
                 // A URL can contain a password.
                 let source = if path.contains("://") {
                     format!("{source} names a URL, not a file")
@@ -105,11 +138,20 @@ impl Values {
                 let setting = Setting::new(content.as_deref().unwrap_or_default(), &source);
                 let is_blank = setting.is_blank();
                 self.settings.insert(name.to_owned(), setting);
-                content.and_then(|_| if is_blank { Err("is empty".to_owned()) } else { Ok(()) })
+                content.and_then(|_| {
+                    if is_blank {
+                        Err("is empty".to_owned())
+                    } else {
+                        Ok(())
+                    }
+                })
             }
             (_, None) => Ok(()),
         };
-        self.declare(Key { is_secret: true, ..key });
+        self.declare(Key {
+            is_secret: true,
+            ..key
+        });
         self.checked(name, read)?;
         let setting = &self.settings[name];
         (!setting.is_blank()).then(|| setting.text.trim().into())
@@ -117,14 +159,23 @@ impl Values {
 
     /// Sets a key to the value that another key implies.
     pub(super) fn imply(&mut self, name: &str, value: &str, reason: &str) {
-        self.settings.insert(name.to_owned(), Setting::new(value, reason));
+        self.settings
+            .insert(name.to_owned(), Setting::new(value, reason));
     }
 
     /// Adds an error about the first key if a rule about several keys is violated. If one of them has an error already,
     /// or if values may be missing, the rule cannot be judged.
     pub(super) fn require(&mut self, satisfied: bool, names: &[&'static str], rule: &str) {
-        debug_assert!(names.iter().all(|name| self.keys.iter().any(|key| key.name == *name)), "{names:?}");
-        if !satisfied && !self.is_incomplete && !names.iter().any(|name| self.invalid.contains(name)) {
+        debug_assert!(
+            names
+                .iter()
+                .all(|name| self.keys.iter().any(|key| key.name == *name)),
+            "{names:?}"
+        );
+        if !satisfied
+            && !self.is_incomplete
+            && !names.iter().any(|name| self.invalid.contains(name))
+        {
             self.checked(names[0], Err::<(), _>(rule));
         }
     }
@@ -136,7 +187,11 @@ impl Values {
     }
 
     /// Adds the error about a key, if there is one.
-    pub(super) fn checked<T>(&mut self, name: &'static str, parsed: Result<T, impl Display>) -> Option<T> {
+    pub(super) fn checked<T>(
+        &mut self,
+        name: &'static str,
+        parsed: Result<T, impl Display>,
+    ) -> Option<T> {
         parsed
             .map_err(|error| {
                 let error = format!("{} {error}", self.label(name));
@@ -152,27 +207,42 @@ impl Values {
     /// Returns the name of a key and the source of its value. If it has no value: the variable that can set it.
     pub(super) fn label(&self, name: &str) -> String {
         let Setting { text, source, .. } = &self.settings[name];
-        let source = if source == DEFAULT && text.is_empty() { variable(name) } else { source.clone() };
+        let source = if source == DEFAULT && text.is_empty() {
+            variable(name)
+        } else {
+            source.clone()
+        };
         format!("{name} ({source})")
     }
 
     /// Returns each key with its value and the source of that, as a line of TOML. A secret is a comment that says
     /// whether it is set.
     pub(super) fn lines(&self) -> Vec<String> {
-        let lines = self.keys.iter().map(|&Key { name, is_secret, .. }| {
-            let (setting, file_key) = (&self.settings[name], file_key(name));
-            match self.settings.get(&file_key) {
-                Some(file) if is_secret => format!("{file_key} = {} # {}", literal(&file.text), file.source),
-                _ if is_secret && !setting.is_blank() => format!("#{name} = \"(set)\" # {}", setting.source),
-                _ => format!("{name} = {} # {}", literal(&setting.text), setting.source),
-            }
-        });
+        let lines = self.keys.iter().map(
+            |&Key {
+                 name, is_secret, ..
+             }| {
+                let (setting, file_key) = (&self.settings[name], file_key(name));
+                match self.settings.get(&file_key) {
+                    Some(file) if is_secret => {
+                        format!("{file_key} = {} # {}", literal(&file.text), file.source)
+                    }
+                    _ if is_secret && !setting.is_blank() => {
+                        format!("#{name} = \"(set)\" # {}", setting.source)
+                    }
+                    _ => format!("{name} = {} # {}", literal(&setting.text), setting.source),
+                }
+            },
+        );
         lines.collect()
     }
 
     /// Returns the value of every key that was read, by its name.
     pub(super) fn texts(&self) -> BTreeMap<&'static str, SecretString> {
-        self.keys.iter().map(|key| (key.name, self.settings[key.name].text.as_str().into())).collect()
+        self.keys
+            .iter()
+            .map(|key| (key.name, self.settings[key.name].text.as_str().into()))
+            .collect()
     }
 
     /// Returns what was read, or all errors. `None` is an error that was added.
@@ -186,8 +256,13 @@ impl Values {
             let is_in = |key: &Key| section(key.name) == section(name);
             self.keys.iter().any(is_in) || !known.iter().any(is_in)
         };
-        let strange = self.settings.iter().filter(|(name, _)| !names.contains(*name) && is_read(name));
-        let mut errors: Vec<_> = strange.map(|(name, setting)| unknown(name, &setting.source, &known)).collect();
+        let strange = self
+            .settings
+            .iter()
+            .filter(|(name, _)| !names.contains(*name) && is_read(name));
+        let mut errors: Vec<_> = strange
+            .map(|(name, setting)| unknown(name, &setting.source, &known))
+            .collect();
         errors.append(&mut self.errors);
         match read {
             Some(read) if errors.is_empty() => Ok(read),
@@ -198,15 +273,21 @@ impl Values {
 
 /// Splits a text at commas and line ends into trimmed items. Empty items are dropped.
 fn items(text: &str) -> impl Iterator<Item = &str> {
-    text.split([',', '\n']).map(str::trim).filter(|item| !item.is_empty())
+    text.split([',', '\n'])
+        .map(str::trim)
+        .filter(|item| !item.is_empty())
 }
 
 /// Returns a text as a value in TOML, without quotes if it is a number or a boolean.
 pub(super) fn literal(text: &str) -> String {
-    let is_number = text.parse().is_ok_and(|number: f64| number.is_finite() && number.to_string() == text);
+    let is_number = text
+        .parse()
+        .is_ok_and(|number: f64| number.is_finite() && number.to_string() == text);
     if is_number || ["true", "false"].contains(&text) {
         return text.to_owned();
     }
     // The escapes of JSON are escapes of TOML, which requires one more.
-    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
+    serde_json::Value::from(text)
+        .to_string()
+        .replace('\u{7f}', "\\u007f")
 }

@@ -31,14 +31,27 @@ where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
 {
-    fn format_event(&self, _: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
-        let mut members = Members { line: Vec::with_capacity(CAPACITY), record_target: None };
+    fn format_event(
+        &self,
+        _: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut members = Members {
+            line: Vec::with_capacity(CAPACITY),
+            record_target: None,
+        };
         let now = format_rfc3339_micros(SystemTime::now().max(UNIX_EPOCH));
         write!(members.line, r#"{{"timestamp":"{now}""#).map_err(|_| fmt::Error)?;
         members.add("level", event.metadata().level().as_str());
         event.record(&mut members);
         let record_target = members.record_target.take();
-        members.add("target", record_target.as_deref().unwrap_or(event.metadata().target()));
+        members.add(
+            "target",
+            record_target
+                .as_deref()
+                .unwrap_or(event.metadata().target()),
+        );
         members.line.extend(b"}\n");
         writer.write_str(str::from_utf8(&members.line).map_err(|_| fmt::Error)?)
     }
@@ -121,7 +134,9 @@ mod tests {
     fn line_of(log: impl FnOnce()) -> Value {
         let lines = Lines::default();
         let writer = lines.clone();
-        let layer = tracing_subscriber::fmt::layer().event_format(JsonLine).with_writer(move || writer.clone());
+        let layer = tracing_subscriber::fmt::layer()
+            .event_format(JsonLine)
+            .with_writer(move || writer.clone());
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), log);
         let bytes = std::mem::take(&mut *lines.0.lock().unwrap());
         let text = String::from_utf8(bytes).unwrap();
@@ -156,7 +171,10 @@ mod tests {
             );
         });
         line.as_object_mut().unwrap().remove("timestamp").unwrap();
-        assert_eq!(line, json!({ "level": "INFO", "message": "NOTICE: a notice", "target": "driver" }));
+        assert_eq!(
+            line,
+            json!({ "level": "INFO", "message": "NOTICE: a notice", "target": "driver" })
+        );
     }
 
     proptest! {

@@ -38,8 +38,13 @@ impl ServiceLog {
         report: impl FnMut(&io::Error) + Send + 'static,
     ) -> io::Result<Self> {
         let (queue, entries) = mpsc::channel(queue_lines);
-        thread::Builder::new().name("log".to_owned()).spawn(move || write(entries, output, report))?;
-        Ok(Self { queue, dropped: Counter::default() })
+        thread::Builder::new()
+            .name("log".to_owned())
+            .spawn(move || write(entries, output, report))?;
+        Ok(Self {
+            queue,
+            dropped: Counter::default(),
+        })
     }
 
     /// Returns the counter of the lines that were dropped.
@@ -52,7 +57,10 @@ impl ServiceLog {
         self.flush_queue().await;
         let dropped = self.dropped.get();
         if dropped > 0 {
-            tracing::warn!(dropped, "log lines were dropped because their reader was too slow");
+            tracing::warn!(
+                dropped,
+                "log lines were dropped because their reader was too slow"
+            );
             self.flush_queue().await;
         }
     }
@@ -80,7 +88,11 @@ impl Write for ServiceLog {
 
 /// Writes all queued lines at once, again and again. Lines that cannot be written are kept while the buffer has room.
 #[expect(clippy::disallowed_methods, reason = "the pause is the batching")]
-fn write(mut entries: mpsc::Receiver<Entry>, output: impl Write, mut report: impl FnMut(&io::Error)) {
+fn write(
+    mut entries: mpsc::Receiver<Entry>,
+    output: impl Write,
+    mut report: impl FnMut(&io::Error),
+) {
     let mut buffer = BufWriter::with_capacity(CAPACITY, output);
     let mut is_failing = false;
     while let Some(first) = entries.blocking_recv() {
@@ -124,7 +136,10 @@ mod tests {
         let start = Instant::now();
         // The thread takes one line, and blocks.
         while lines < 3 {
-            assert!(start.elapsed() < Duration::from_secs(20), "the thread takes no line");
+            assert!(
+                start.elapsed() < Duration::from_secs(20),
+                "the thread takes no line"
+            );
             let before = log.dropped.get();
             log.write_all(&LINE).expect("a queue never fails");
             lines += usize::from(log.dropped.get() == before);
@@ -191,7 +206,10 @@ mod tests {
             let written = output.set(Err(io::ErrorKind::BrokenPipe));
             assert_eq!(written.unwrap().len(), CAPACITY);
         }
-        assert_eq!(reported.try_iter().collect::<Vec<_>>(), [io::ErrorKind::StorageFull, io::ErrorKind::BrokenPipe]);
+        assert_eq!(
+            reported.try_iter().collect::<Vec<_>>(),
+            [io::ErrorKind::StorageFull, io::ErrorKind::BrokenPipe]
+        );
         assert_eq!(log.dropped_lines().get(), 0);
     }
 

@@ -60,7 +60,9 @@ impl Traces {
     /// not supported.
     pub(crate) fn start(endpoint: Option<&Url>) -> anyhow::Result<Self> {
         let provider = endpoint.map(provider).transpose();
-        Ok(Self(provider.context("traces cannot be sent (traces.endpoint)")?))
+        Ok(Self(
+            provider.context("traces cannot be sent (traces.endpoint)")?,
+        ))
     }
 
     /// Returns the layer that receives the spans. A request that is not sampled begins none.
@@ -72,7 +74,11 @@ impl Traces {
             .with_target(false)
             .with_threads(false)
             .with_tracked_inactivity(false);
-        Some(layer.with_filter(Targets::new().with_target(TARGET, LevelFilter::TRACE)).boxed())
+        Some(
+            layer
+                .with_filter(Targets::new().with_target(TARGET, LevelFilter::TRACE))
+                .boxed(),
+        )
     }
 
     /// Sends the last spans, within two seconds. It can be cancelled: the thread that waits is left behind.
@@ -80,7 +86,9 @@ impl Traces {
         let Some(provider) = self.0 else { return };
         let flushed = spawn_blocking(move || provider.shutdown_with_timeout(FLUSH_TIMEOUT));
         if let Ok(Err(_)) = flushed.await {
-            tracing::warn!("the last spans were dropped: the collector of traces did not respond in time");
+            tracing::warn!(
+                "the last spans were dropped: the collector of traces did not respond in time"
+            );
         }
     }
 }
@@ -93,8 +101,10 @@ fn provider(endpoint: &Url) -> anyhow::Result<SdkTracerProvider> {
         .with_protocol(Protocol::HttpBinary)
         .with_timeout(EXPORT_TIMEOUT)
         .build()?;
-    let batches =
-        BatchConfigBuilder::default().with_max_queue_size(QUEUE_SPANS).with_scheduled_delay(BATCH_DELAY).build();
+    let batches = BatchConfigBuilder::default()
+        .with_max_queue_size(QUEUE_SPANS)
+        .with_scheduled_delay(BATCH_DELAY)
+        .build();
     // `application_name` in PostgreSQL contains the same host and process.
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let instance = format!("{} {}", host.trim(), process::id());
@@ -104,7 +114,11 @@ fn provider(endpoint: &Url) -> anyhow::Result<SdkTracerProvider> {
         .with_attribute(KeyValue::new("service.version", version::VERSION))
         .with_attribute(KeyValue::new("service.instance.id", instance));
     let provider = SdkTracerProvider::builder()
-        .with_span_processor(BatchSpanProcessor::builder(exporter).with_batch_config(batches).build())
+        .with_span_processor(
+            BatchSpanProcessor::builder(exporter)
+                .with_batch_config(batches)
+                .build(),
+        )
         .with_sampler(Sampler::AlwaysOn)
         .with_resource(resource.build());
     Ok(provider.build())
@@ -123,12 +137,20 @@ impl Collector {
     /// Creates a client on the current runtime. It reads the certificate authorities of the system if it needs them.
     fn new(endpoint: &Url) -> anyhow::Result<Self> {
         let client: Arc<dyn HttpClient> = if endpoint.scheme() == "https" {
-            let connector = HttpsConnectorBuilder::new().with_native_roots()?.https_only().enable_http1().build();
+            let connector = HttpsConnectorBuilder::new()
+                .with_native_roots()?
+                .https_only()
+                .enable_http1()
+                .build();
             Arc::new(HyperClient::new(connector, EXPORT_TIMEOUT, None))
         } else {
             Arc::new(HyperClient::with_default_connector(EXPORT_TIMEOUT, None))
         };
-        Ok(Self { client, runtime: Handle::current(), is_unavailable: AtomicBool::new(false) })
+        Ok(Self {
+            client,
+            runtime: Handle::current(),
+            is_unavailable: AtomicBool::new(false),
+        })
     }
 }
 
@@ -136,16 +158,32 @@ impl Collector {
 impl HttpClient for Collector {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let client = Arc::clone(&self.client);
-        let result = self.runtime.spawn(async move { client.send_bytes(request).await }).await?;
+        let result = self
+            .runtime
+            .spawn(async move { client.send_bytes(request).await })
+            .await?;
         let failure = match &result {
             Ok(response) if response.status().is_success() => None,
-            Ok(response) => Some(format!("the collector responded with {}", response.status())),
-            Err(error) => Some(Chain::new(&**error).map(ToString::to_string).collect::<Vec<_>>().join(": ")),
+            Ok(response) => Some(format!(
+                "the collector responded with {}",
+                response.status()
+            )),
+            Err(error) => Some(
+                Chain::new(&**error)
+                    .map(ToString::to_string)
+                    .collect::<Vec<_>>()
+                    .join(": "),
+            ),
         };
-        let was_unavailable = self.is_unavailable.swap(failure.is_some(), Ordering::Relaxed);
+        let was_unavailable = self
+            .is_unavailable
+            .swap(failure.is_some(), Ordering::Relaxed);
         match failure {
             Some(reason) if !was_unavailable => {
-                tracing::warn!(reason, "traces cannot be sent to the collector: spans are dropped");
+                tracing::warn!(
+                    reason,
+                    "traces cannot be sent to the collector: spans are dropped"
+                );
             }
             None if was_unavailable => tracing::info!("traces are sent to the collector again"),
             _ => {}

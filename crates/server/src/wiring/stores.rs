@@ -8,7 +8,9 @@ use animal_store_adapters_postgres::{
     Migrations, PgApiKeyStore, PgBulkStorage, PgStorage, PostgresSettings, SchemaMode,
 };
 use animal_store_adapters_redis::RedisApiKeyStore;
-use animal_store_adapters_sqlite::{FileUse, SqliteApiKeyStore, SqliteBulkStorage, SqliteFile, SqliteStorage};
+use animal_store_adapters_sqlite::{
+    FileUse, SqliteApiKeyStore, SqliteBulkStorage, SqliteFile, SqliteStorage,
+};
 use animal_store_app::ports::{ApiKeyStore, BulkStorage, PetRepository, Readiness};
 use anyhow::Context;
 use prometheus_client::registry::Registry;
@@ -42,24 +44,42 @@ impl Storage {
     ) -> anyhow::Result<Self> {
         Ok(match storage {
             StorageConfig::Sqlite(sqlite) => {
-                let started = SqliteStorage::start(&file.open(&sqlite).await?, sqlite.settings, registry)?;
+                let started =
+                    SqliteStorage::start(&file.open(&sqlite).await?, sqlite.settings, registry)?;
                 let (storage, writer) = started;
                 let readiness = Some(storage.readiness());
-                let new_repository: NewRepository = Arc::new(move || Arc::new(storage.repository()));
-                Self { new_repository, readiness, writer: Some(writer) }
+                let new_repository: NewRepository =
+                    Arc::new(move || Arc::new(storage.repository()));
+                Self {
+                    new_repository,
+                    readiness,
+                    writer: Some(writer),
+                }
             }
-            StorageConfig::Memory { idempotency_retention } => {
+            StorageConfig::Memory {
+                idempotency_retention,
+            } => {
                 tracing::warn!("pets are kept in memory and are lost when the process ends");
                 let repository = Arc::new(MemoryPetRepository::new(idempotency_retention));
-                Self { new_repository: Arc::new(move || repository.clone()), readiness: None, writer: None }
+                Self {
+                    new_repository: Arc::new(move || repository.clone()),
+                    readiness: None,
+                    writer: None,
+                }
             }
             StorageConfig::Postgres(postgres) => {
                 let (endpoint, migrate_endpoint) = (postgres.endpoint, postgres.migrate_endpoint);
-                let started = PgStorage::start(endpoint, migrate_endpoint, postgres.settings, registry).await;
+                let started =
+                    PgStorage::start(endpoint, migrate_endpoint, postgres.settings, registry).await;
                 let (storage, writer) = started.context("the storage cannot be used")?;
                 let readiness = Some(storage.readiness());
-                let new_repository: NewRepository = Arc::new(move || Arc::new(storage.repository()));
-                Self { new_repository, readiness, writer: Some(writer) }
+                let new_repository: NewRepository =
+                    Arc::new(move || Arc::new(storage.repository()));
+                Self {
+                    new_repository,
+                    readiness,
+                    writer: Some(writer),
+                }
             }
         })
     }
@@ -68,7 +88,10 @@ impl Storage {
     ///
     /// # Errors
     /// If the pets are in memory, or the storage cannot be used.
-    pub(crate) async fn start_for_command(mut storage: StorageConfig, usage: FileUse) -> anyhow::Result<Self> {
+    pub(crate) async fn start_for_command(
+        mut storage: StorageConfig,
+        usage: FileUse,
+    ) -> anyhow::Result<Self> {
         match &mut storage {
             StorageConfig::Memory { .. } => return Err(in_memory()),
             StorageConfig::Sqlite(_) => {}
@@ -77,7 +100,12 @@ impl Storage {
                 postgres.settings.required_at_start = true;
             }
         }
-        Self::start(storage, &mut SharedFile::new(usage), &mut Registry::default()).await
+        Self::start(
+            storage,
+            &mut SharedFile::new(usage),
+            &mut Registry::default(),
+        )
+        .await
     }
 
     /// Waits until everything is written and the storage is closed. The caller has dropped its repositories.
@@ -101,12 +129,24 @@ pub(crate) async fn bulk_storage(
 ) -> anyhow::Result<Arc<dyn BulkStorage>> {
     Ok(match storage {
         StorageConfig::Memory { .. } => return Err(in_memory()),
-        StorageConfig::Sqlite(sqlite) => Arc::new(SqliteBulkStorage::new(&file.open(&sqlite).await?)),
+        StorageConfig::Sqlite(sqlite) => {
+            Arc::new(SqliteBulkStorage::new(&file.open(&sqlite).await?))
+        }
         StorageConfig::Postgres(postgres) => {
-            let migrations = Migrations::new(postgres.migrate_endpoint.clone(), postgres.settings.connect_timeout);
-            migrations.check().await.context("the storage cannot be used")?;
+            let migrations = Migrations::new(
+                postgres.migrate_endpoint.clone(),
+                postgres.settings.connect_timeout,
+            );
+            migrations
+                .check()
+                .await
+                .context("the storage cannot be used")?;
             let is_source = file.usage == FileUse::Read;
-            let endpoint = if is_source { postgres.endpoint } else { postgres.migrate_endpoint };
+            let endpoint = if is_source {
+                postgres.endpoint
+            } else {
+                postgres.migrate_endpoint
+            };
             Arc::new(PgBulkStorage::new(endpoint, postgres.settings))
         }
     })
@@ -118,16 +158,33 @@ pub(crate) async fn api_key_store(
     file: &mut SharedFile,
 ) -> anyhow::Result<Option<Arc<dyn ApiKeyStore>>> {
     Ok(match keys {
-        KeysConfig::Sqlite(sqlite) => Some(Arc::new(SqliteApiKeyStore::new(file.open(sqlite).await?))),
+        KeysConfig::Sqlite(sqlite) => {
+            Some(Arc::new(SqliteApiKeyStore::new(file.open(sqlite).await?)))
+        }
         KeysConfig::Postgres(postgres) => {
             // Past a pooler, and with the rights of migrations.
-            let settings = PostgresSettings { transaction_pooling: false, ..postgres.settings.clone() };
-            Some(Arc::new(PgApiKeyStore::new(postgres.migrate_endpoint.clone(), settings)))
+            let settings = PostgresSettings {
+                transaction_pooling: false,
+                ..postgres.settings.clone()
+            };
+            Some(Arc::new(PgApiKeyStore::new(
+                postgres.migrate_endpoint.clone(),
+                settings,
+            )))
         }
         KeysConfig::Redis(redis) => {
-            let endpoint = redis.admin_endpoint.as_ref().unwrap_or(&redis.endpoint).clone();
+            let endpoint = redis
+                .admin_endpoint
+                .as_ref()
+                .unwrap_or(&redis.endpoint)
+                .clone();
             let (prefix, replicas) = (&redis.directory.prefix, redis.wait_replicas);
-            Some(Arc::new(RedisApiKeyStore::new(endpoint, prefix, COMMAND_TIMEOUT, replicas)))
+            Some(Arc::new(RedisApiKeyStore::new(
+                endpoint,
+                prefix,
+                COMMAND_TIMEOUT,
+                replicas,
+            )))
         }
         KeysConfig::Memory { .. } => None,
     })

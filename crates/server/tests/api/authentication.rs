@@ -14,13 +14,26 @@ fn a_missing_malformed_or_unknown_key_is_a_401_in_every_operation() {
         ("Bearer a b", "invalid_api_key", MALFORMED_KEY),
         ("Bearer Test-Token-1", "invalid_api_key", UNKNOWN_KEY),
     ] {
-        for (method, path) in [("GET", "/v1/pets"), ("POST", "/v1/pets"), ("GET", "/v1/pets/1")] {
-            let request = || app.anonymous(method, path).header("Authorization", authorization);
+        for (method, path) in [
+            ("GET", "/v1/pets"),
+            ("POST", "/v1/pets"),
+            ("GET", "/v1/pets/1"),
+        ] {
+            let request = || {
+                app.anonymous(method, path)
+                    .header("Authorization", authorization)
+            };
             let response = request().json(PET).send();
-            response.assert_header("WWW-Authenticate", Some(challenge)).assert_error(401, code);
+            response
+                .assert_header("WWW-Authenticate", Some(challenge))
+                .assert_error(401, code);
         }
-        let head = app.anonymous("HEAD", "/v1/pets").header("Authorization", authorization).send();
-        head.assert_status(401).assert_header("WWW-Authenticate", Some(challenge));
+        let head = app
+            .anonymous("HEAD", "/v1/pets")
+            .header("Authorization", authorization)
+            .send();
+        head.assert_status(401)
+            .assert_header("WWW-Authenticate", Some(challenge));
         assert!(head.body.is_empty());
     }
     assert_eq!(app.get("/v1/pets").text(), "[]");
@@ -32,9 +45,14 @@ fn a_key_outside_of_authorization_is_ignored() {
     for request in [
         app.anonymous("GET", &format!("/v1/pets?access_token={TOKEN}")),
         app.anonymous("GET", "/v1/pets").header("X-Api-Key", TOKEN),
-        app.anonymous("GET", "/v1/pets").header("Cookie", &format!("access_token={TOKEN}")),
-        app.anonymous("GET", "/v1/pets").header("Proxy-Authorization", &format!("Bearer {TOKEN}")),
+        app.anonymous("GET", "/v1/pets")
+            .header("Cookie", &format!("access_token={TOKEN}")),
+        app.anonymous("GET", "/v1/pets")
+            .header("Proxy-Authorization", &format!("Bearer {TOKEN}")),
     ] {
-        request.send().assert_header("WWW-Authenticate", Some(NO_KEY)).assert_error(401, "missing_api_key");
+        request
+            .send()
+            .assert_header("WWW-Authenticate", Some(NO_KEY))
+            .assert_error(401, "missing_api_key");
     }
 }

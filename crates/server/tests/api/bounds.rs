@@ -15,7 +15,8 @@ use crate::{
 #[test]
 fn connections_beyond_the_bound_are_served_when_others_end() {
     for workers in ["1", "2"] {
-        let app = TestApp::start_with(&[("http.workers", workers), ("http.max_connections", workers)]);
+        let app =
+            TestApp::start_with(&[("http.workers", workers), ("http.max_connections", workers)]);
         let count = workers.parse().expect("a number");
         let served: Vec<_> = (0..count).map(|_| begin_create(&app)).collect();
 
@@ -47,7 +48,10 @@ fn the_connection_that_was_idle_longest_makes_room() {
 
     unused.assert_closed();
     oldest.assert_closed();
-    assert_eq!(Samples::read(&app).http(r#"connections_refused_total{reason="max_connections"}"#), 2);
+    assert_eq!(
+        Samples::read(&app).http(r#"connections_refused_total{reason="max_connections"}"#),
+        2
+    );
     new.iter_mut().chain([&mut used]).for_each(list);
 }
 
@@ -61,15 +65,24 @@ fn a_reader_of_large_lists_makes_room_for_others() {
         app.create(pet(&long_name));
     }
     // Each list has more than 100,000 bytes, and five are too large for the buffers of their connection.
-    let mut readers: Vec<_> = (0..15).map(|_| app.send(get("/v1/pets?limit=100").repeat(5))).collect();
+    let mut readers: Vec<_> = (0..15)
+        .map(|_| app.send(get("/v1/pets?limit=100").repeat(5)))
+        .collect();
 
-    let refused = || Samples::read(&app).http(r#"connections_refused_total{reason="max_unsent_bytes"}"#);
+    let refused =
+        || Samples::read(&app).http(r#"connections_refused_total{reason="max_unsent_bytes"}"#);
     wait_until(|| refused() > 0);
     assert_eq!(app.get("/v1/pets?limit=100").ids().len(), 100);
     let is_cut = |reader: &mut RawConnection| {
-        let complete = std::iter::from_fn(|| reader.try_response().ok().flatten()).take(5).count();
+        let complete = std::iter::from_fn(|| reader.try_response().ok().flatten())
+            .take(5)
+            .count();
         complete < 5
     };
-    let cut = readers.iter_mut().map(is_cut).filter(|&is_cut| is_cut).count();
+    let cut = readers
+        .iter_mut()
+        .map(is_cut)
+        .filter(|&is_cut| is_cut)
+        .count();
     assert_eq!(refused(), cut);
 }

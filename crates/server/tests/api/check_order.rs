@@ -17,20 +17,52 @@ use crate::{
 fn mistakes(request: impl Fn(&str, &str) -> Request) -> Vec<(Request, u16, &'static str)> {
     let too_large = || "x".repeat(16_385);
     let with = |method, path, media_type: &str| {
-        request(method, path).header("Idempotency-Key", "a b").header("Content-Type", media_type)
+        request(method, path)
+            .header("Idempotency-Key", "a b")
+            .header("Content-Type", media_type)
     };
     let post = |media_type| with("POST", "/v1/pets", media_type);
     let json = "application/json";
     vec![
-        (with("PUT", "/v1/nowhere", "text/plain").body(too_large()), 404, "route_not_found"),
-        (with("PUT", "/v1/pets", "text/plain").body(too_large()), 405, "method_not_allowed"),
-        (with("DELETE", "/v1/pets/abc?limit=0", "text/plain").body(too_large()), 405, "method_not_allowed"),
-        (post("text/plain").body(too_large()), 415, "unsupported_media_type"),
-        (post("text/plain").chunked(too_large()), 415, "unsupported_media_type"),
-        (post(json).header("Content-Encoding", "gzip").body(too_large()), 415, "unsupported_media_type"),
+        (
+            with("PUT", "/v1/nowhere", "text/plain").body(too_large()),
+            404,
+            "route_not_found",
+        ),
+        (
+            with("PUT", "/v1/pets", "text/plain").body(too_large()),
+            405,
+            "method_not_allowed",
+        ),
+        (
+            with("DELETE", "/v1/pets/abc?limit=0", "text/plain").body(too_large()),
+            405,
+            "method_not_allowed",
+        ),
+        (
+            post("text/plain").body(too_large()),
+            415,
+            "unsupported_media_type",
+        ),
+        (
+            post("text/plain").chunked(too_large()),
+            415,
+            "unsupported_media_type",
+        ),
+        (
+            post(json)
+                .header("Content-Encoding", "gzip")
+                .body(too_large()),
+            415,
+            "unsupported_media_type",
+        ),
         (post(json).body(too_large()), 413, "payload_too_large"),
         (post(json).chunked(too_large()), 413, "payload_too_large"),
-        (post(json).body(format!("{PET}{}", " ".repeat(16_384))), 413, "payload_too_large"),
+        (
+            post(json).body(format!("{PET}{}", " ".repeat(16_384))),
+            413,
+            "payload_too_large",
+        ),
         (post("text/plain"), 400, "invalid_body"),
         (post(json).body("{"), 400, "invalid_header"),
         (post(json).body("{}"), 400, "invalid_header"),
@@ -48,7 +80,9 @@ fn assert_all(app: &TestApp, status: u16, code: &str) {
 
 #[track_caller]
 fn assert_unknown_key(app: &TestApp, status: u16, code: &str) {
-    let request = app.anonymous("GET", "/v1/nowhere").header("Authorization", "Bearer unknown");
+    let request = app
+        .anonymous("GET", "/v1/nowhere")
+        .header("Authorization", "Bearer unknown");
     request.send().assert_error(status, code);
 }
 
@@ -65,7 +99,9 @@ fn a_missing_key_comes_before_everything_else() {
     let app = TestApp::start();
     for (request, _, _) in mistakes(|method, path| app.anonymous(method, path)) {
         let response = request.send();
-        response.assert_header("Allow", None).assert_header("Accept-Encoding", None);
+        response
+            .assert_header("Allow", None)
+            .assert_header("Accept-Encoding", None);
         response.assert_error(401, "missing_api_key");
     }
     assert_unknown_key(&app, 401, "invalid_api_key");
@@ -80,26 +116,51 @@ fn a_key_beyond_its_share_comes_after_an_invalid_key_and_before_everything_else(
 
     assert_unknown_key(&app, 401, "invalid_api_key");
     assert_all(&app, 503, "overloaded");
-    assert_eq!(Samples::read(&app).http(r#"requests_shed_total{reason="key_share"}"#), 14);
-    HttpClient::new(app.address).with_token(OTHER_TOKEN).get("/v1/pets").assert_status(200);
+    assert_eq!(
+        Samples::read(&app).http(r#"requests_shed_total{reason="key_share"}"#),
+        14
+    );
+    HttpClient::new(app.address)
+        .with_token(OTHER_TOKEN)
+        .get("/v1/pets")
+        .assert_status(200);
 }
 
 #[test]
 fn the_size_comes_before_the_timeout_of_the_body_and_the_timeout_before_its_content() {
-    let app = TestApp::start_changed(&[], |config| config.http.limits.body_timeout = Duration::from_millis(1));
+    let app = TestApp::start_changed(&[], |config| {
+        config.http.limits.body_timeout = Duration::from_millis(1)
+    });
 
-    app.send(post_head("Content-Length: 16385\r\n")).response().assert_error(413, "payload_too_large");
+    app.send(post_head("Content-Length: 16385\r\n"))
+        .response()
+        .assert_error(413, "payload_too_large");
     let late = post_head("Idempotency-Key: a b\r\nContent-Length: 30\r\n") + "{";
-    app.send(late).response().assert_error(408, "request_timeout");
+    app.send(late)
+        .response()
+        .assert_error(408, "request_timeout");
 }
 
 #[test]
 fn an_invalid_pet_or_header_comes_before_the_pet_of_an_idempotency_key() {
     let app = TestApp::start();
-    let post = || app.request("POST", "/v1/pets").header("Idempotency-Key", "order-1");
+    let post = || {
+        app.request("POST", "/v1/pets")
+            .header("Idempotency-Key", "order-1")
+    };
     post().json(PET).send().assert_status(201);
 
-    post().json(r#"{"name":"Tom","categoryId":7}"#).send().assert_error(422, "idempotency_mismatch");
-    post().json(r#"{"name":"Tom"}"#).send().assert_error(400, "invalid_body");
-    post().header("Idempotency-Key", "order-1").json(PET).send().assert_error(400, "invalid_header");
+    post()
+        .json(r#"{"name":"Tom","categoryId":7}"#)
+        .send()
+        .assert_error(422, "idempotency_mismatch");
+    post()
+        .json(r#"{"name":"Tom"}"#)
+        .send()
+        .assert_error(400, "invalid_body");
+    post()
+        .header("Idempotency-Key", "order-1")
+        .json(PET)
+        .send()
+        .assert_error(400, "invalid_header");
 }

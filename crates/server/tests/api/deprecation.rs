@@ -18,7 +18,11 @@ fn every_authenticated_response_of_the_operation_announces_it() {
     let app = TestApp::start();
     let pet = app.create_pet();
     for method in ["GET", "HEAD"] {
-        for (path, status) in [(&*pet, 200), ("/v1/pets/9223372036854775807", 404), ("/v1/pets/abc", 404)] {
+        for (path, status) in [
+            (&*pet, 200),
+            ("/v1/pets/9223372036854775807", 404),
+            ("/v1/pets/abc", 404),
+        ] {
             assert_deprecated(&app.request(method, path).send(), status);
         }
     }
@@ -36,7 +40,10 @@ fn no_other_response_announces_it() {
         (app.request("POST", "/v1/pets").json("{}"), 400),
     ] {
         let response = request.send();
-        response.assert_status(status).assert_header("Deprecation", None).assert_header("Sunset", None);
+        response
+            .assert_status(status)
+            .assert_header("Deprecation", None)
+            .assert_header("Sunset", None);
         response.assert_header("Link", None);
     }
 }
@@ -50,8 +57,15 @@ fn after_its_removal_the_operation_is_a_410_that_still_leads_to_its_successor() 
         response.assert_error(410, "gone");
         app.request("HEAD", path).send().assert_head_of(&response);
     }
-    app.request("DELETE", "/v1/pets/1").send().assert_error(405, "method_not_allowed");
-    app.get("/v1/pets/1/owner").assert_error(404, "route_not_found");
-    app.request("GET", "/v1/pets/abc").header("Content-Encoding", "gzip").body("x").send().assert_error(410, "gone");
+    app.request("DELETE", "/v1/pets/1")
+        .send()
+        .assert_error(405, "method_not_allowed");
+    app.get("/v1/pets/1/owner")
+        .assert_error(404, "route_not_found");
+    app.request("GET", "/v1/pets/abc")
+        .header("Content-Encoding", "gzip")
+        .body("x")
+        .send()
+        .assert_error(410, "gone");
     assert_eq!(app.get("/v1/pets").ids().len(), 1);
 }

@@ -51,7 +51,9 @@ fn a_client_that_does_not_read_its_response_is_cut_off_without_an_error() {
 
     app.shut_down().expect("a graceful end");
 
-    let end = slow.try_response().expect_err("the end of the connection within the response");
+    let end = slow
+        .try_response()
+        .expect_err("the end of the connection within the response");
     assert_eq!(end.kind(), ErrorKind::UnexpectedEof, "{end}");
 }
 
@@ -59,10 +61,18 @@ fn a_client_that_does_not_read_its_response_is_cut_off_without_an_error() {
 fn busy_client(app: &TestApp, requests: &AtomicUsize) -> Result<(), String> {
     let mut connection = app.connect();
     for request in [get("/v1/pets?limit=1"), post("Rex")].iter().cycle() {
-        connection.try_send(request).map_err(|error| format!("{error} while sending"))?;
-        let response = connection.try_response().map_err(|error| format!("{error} instead of a response"))?;
+        connection
+            .try_send(request)
+            .map_err(|error| format!("{error} while sending"))?;
+        let response = connection
+            .try_response()
+            .map_err(|error| format!("{error} instead of a response"))?;
         let response = response.ok_or("the end of the connection instead of a response")?;
-        assert_eq!(response.status, if request.starts_with("GET") { 200 } else { 201 }, "{response:?}");
+        assert_eq!(
+            response.status,
+            if request.starts_with("GET") { 200 } else { 201 },
+            "{response:?}"
+        );
         requests.fetch_add(1, Ordering::Relaxed);
         if response.closes() {
             break;
@@ -79,11 +89,16 @@ fn a_client_that_honours_connection_close_loses_no_request() {
     });
     let requests = AtomicUsize::new(0);
     thread::scope(|scope| {
-        let clients: Vec<_> = (0..16).map(|_| scope.spawn(|| busy_client(&app, &requests))).collect();
+        let clients: Vec<_> = (0..16)
+            .map(|_| scope.spawn(|| busy_client(&app, &requests)))
+            .collect();
         wait_until(|| requests.load(Ordering::Relaxed) > 200);
         app.begin_shutdown();
         for client in clients {
-            client.join().expect("no panic").expect("a response to each request");
+            client
+                .join()
+                .expect("no panic")
+                .expect("a response to each request");
         }
     });
     app.shut_down().expect("a graceful end");

@@ -6,28 +6,52 @@ use crate::test_app::TestApp;
 const FILES: [(&str, &str); 4] = [
     ("/docs/explorer.css", "text/css; charset=utf-8"),
     ("/docs/explorer.js", "text/javascript; charset=utf-8"),
-    ("/docs/swagger-ui-bundle.js", "text/javascript; charset=utf-8"),
+    (
+        "/docs/swagger-ui-bundle.js",
+        "text/javascript; charset=utf-8",
+    ),
     ("/docs/swagger-ui.css", "text/css; charset=utf-8"),
 ];
 
 /// The references in the attributes of a page.
 fn references(page: &str) -> Vec<String> {
-    let attributes = [" href=\"", " src=\"", " action=\"", " srcset=\"", " data=\"", " content=\"0;"];
-    let values = attributes.iter().flat_map(|attribute| page.split(attribute).skip(1));
-    values.map(|value| value.split('"').next().expect("a closing quotation mark").to_owned()).collect()
+    let attributes = [
+        " href=\"",
+        " src=\"",
+        " action=\"",
+        " srcset=\"",
+        " data=\"",
+        " content=\"0;",
+    ];
+    let values = attributes
+        .iter()
+        .flat_map(|attribute| page.split(attribute).skip(1));
+    values
+        .map(|value| {
+            value
+                .split('"')
+                .next()
+                .expect("a closing quotation mark")
+                .to_owned()
+        })
+        .collect()
 }
 
 #[test]
 fn the_page_needs_no_key_and_its_policy_allows_its_own_files_and_requests_to_its_origin_only() {
     let app = TestApp::start();
     let page = app.anonymous("GET", "/docs").send();
-    page.assert_status(200).assert_header("Content-Type", Some("text/html; charset=utf-8"));
+    page.assert_status(200)
+        .assert_header("Content-Type", Some("text/html; charset=utf-8"));
     let policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
         base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
     page.assert_header("Content-Security-Policy", Some(policy));
     app.anonymous("HEAD", "/docs").send().assert_head_of(&page);
     for path in ["/docs?x=1", "/%64ocs"] {
-        let with_wrong_key = app.anonymous("GET", path).header("Authorization", "Bearer unknown").send();
+        let with_wrong_key = app
+            .anonymous("GET", path)
+            .header("Authorization", "Bearer unknown")
+            .send();
         assert_eq!(with_wrong_key.assert_status(200).text(), page.text());
     }
 }
@@ -37,31 +61,57 @@ fn every_reference_of_the_page_is_a_file_of_this_service_that_may_be_cached_for_
     let app = TestApp::start();
     for (path, content_type) in FILES {
         let file = app.anonymous("GET", path).send();
-        file.assert_status(200).assert_header("Content-Type", Some(content_type));
+        file.assert_status(200)
+            .assert_header("Content-Type", Some(content_type));
         file.assert_header("Cache-Control", Some("max-age=3600"));
         assert!(!file.body.is_empty(), "{path}");
         app.anonymous("HEAD", path).send().assert_head_of(&file);
     }
     let page = app.anonymous("GET", "/docs").send();
-    let references = references(page.text()).into_iter().filter(|reference| !reference.starts_with("data:"));
+    let references = references(page.text())
+        .into_iter()
+        .filter(|reference| !reference.starts_with("data:"));
     // Relative to /docs, so that they are valid behind any base path.
-    let mut files: Vec<_> = references.map(|reference| format!("/{reference}")).collect();
+    let mut files: Vec<_> = references
+        .map(|reference| format!("/{reference}"))
+        .collect();
     files.sort_unstable();
-    assert_eq!(files, FILES.map(|(path, _)| path).into_iter().chain(["/openapi.json"]).collect::<Vec<_>>());
+    assert_eq!(
+        files,
+        FILES
+            .map(|(path, _)| path)
+            .into_iter()
+            .chain(["/openapi.json"])
+            .collect::<Vec<_>>()
+    );
 }
 
 #[test]
 fn an_unknown_file_is_a_404_and_all_can_only_be_read() {
     let app = TestApp::start();
-    for path in ["/docs/", "/docs/Explorer.js", "/docs//explorer.js", "/docs/..%2fexplorer.js", "/docs/%00", "/docsx"] {
+    for path in [
+        "/docs/",
+        "/docs/Explorer.js",
+        "/docs//explorer.js",
+        "/docs/..%2fexplorer.js",
+        "/docs/%00",
+        "/docsx",
+    ] {
         let response = app.anonymous("GET", path).send();
-        response.assert_header("Cache-Control", None).assert_error(404, "route_not_found");
+        response
+            .assert_header("Cache-Control", None)
+            .assert_error(404, "route_not_found");
     }
-    for (method, path) in
-        [("POST", "/docs"), ("OPTIONS", "/docs/explorer.js"), ("get", "/docs/nothing.js"), ("TRACE", "/")]
-    {
+    for (method, path) in [
+        ("POST", "/docs"),
+        ("OPTIONS", "/docs/explorer.js"),
+        ("get", "/docs/nothing.js"),
+        ("TRACE", "/"),
+    ] {
         let response = app.anonymous(method, path).send();
-        response.assert_header("Allow", Some("GET, HEAD")).assert_header("Content-Security-Policy", None);
+        response
+            .assert_header("Allow", Some("GET, HEAD"))
+            .assert_header("Content-Security-Policy", None);
         response.assert_error(405, "method_not_allowed");
     }
 }
@@ -70,7 +120,8 @@ fn an_unknown_file_is_a_404_and_all_can_only_be_read() {
 fn the_root_redirects_to_the_page_behind_any_base_path() {
     let app = TestApp::start();
     let root = app.anonymous("GET", "/?x=1").send();
-    root.assert_status(302).assert_header("Location", Some("docs"));
+    root.assert_status(302)
+        .assert_header("Location", Some("docs"));
     assert!(root.body.is_empty(), "{root:?}");
     app.anonymous("HEAD", "/").send().assert_head_of(&root);
 }

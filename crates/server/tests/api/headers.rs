@@ -23,7 +23,10 @@ fn under_v1(app: &TestApp) -> Vec<(Request, u16)> {
         (app.request("GET", "/v1"), 404),
         (app.request("DELETE", "/v1/pets"), 405),
         (app.request("DELETE", &pet), 405),
-        (app.request("POST", "/v1/pets").json("x".repeat(16_385)), 413),
+        (
+            app.request("POST", "/v1/pets").json("x".repeat(16_385)),
+            413,
+        ),
         (app.request("POST", "/v1/pets").body(PET), 415),
     ]
 }
@@ -51,11 +54,17 @@ fn every_response_has_the_request_id_of_the_client_or_a_new_one() {
     let app = TestApp::start();
     for (request, status) in requests_of_every_status(&app) {
         let response = request.header("X-Request-Id", "Abc.123_~-").send();
-        response.assert_status(status).assert_header("X-Request-Id", Some("Abc.123_~-"));
+        response
+            .assert_status(status)
+            .assert_header("X-Request-Id", Some("Abc.123_~-"));
     }
     let mut ids = BTreeSet::new();
     for (request, _) in requests_of_every_status(&app) {
-        let id = request.send().header("X-Request-Id").expect("a request id").to_owned();
+        let id = request
+            .send()
+            .header("X-Request-Id")
+            .expect("a request id")
+            .to_owned();
         assert!(ids.insert(id), "given twice: {ids:?}");
     }
 }
@@ -65,14 +74,25 @@ fn every_response_forbids_sniffing_none_under_v1_may_be_cached_and_only_a_201_ha
     let app = TestApp::start();
     for (request, status) in outside_of_v1(&app) {
         let response = request.send();
-        response.assert_status(status).assert_header("Cache-Control", None).assert_header("Location", None);
+        response
+            .assert_status(status)
+            .assert_header("Cache-Control", None)
+            .assert_header("Location", None);
         response.assert_header("X-Content-Type-Options", Some("nosniff"));
     }
     for (request, status) in under_v1(&app) {
-        let response = request.header("Accept", "application/xml, application/json;q=0").send();
-        response.assert_status(status).assert_header("Cache-Control", Some("no-store"));
+        let response = request
+            .header("Accept", "application/xml, application/json;q=0")
+            .send();
+        response
+            .assert_status(status)
+            .assert_header("Cache-Control", Some("no-store"));
         response.assert_header("X-Content-Type-Options", Some("nosniff"));
         response.assert_header("Content-Type", Some("application/json"));
-        assert_eq!(response.header("Location").is_some(), status == 201, "{response:?}");
+        assert_eq!(
+            response.header("Location").is_some(),
+            status == 201,
+            "{response:?}"
+        );
     }
 }

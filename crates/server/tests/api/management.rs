@@ -10,13 +10,22 @@ const PATHS: [&str; 3] = ["/live", "/ready", "/metrics"];
 fn a_running_service_is_live_and_ready_without_a_key() {
     let app = TestApp::start();
     for path in PATHS {
-        let response = app.management("GET", &format!("{path}?x=1")).header("Authorization", "Bearer unknown").send();
-        response.assert_status(200).assert_header("WWW-Authenticate", None);
+        let response = app
+            .management("GET", &format!("{path}?x=1"))
+            .header("Authorization", "Bearer unknown")
+            .send();
+        response
+            .assert_status(200)
+            .assert_header("WWW-Authenticate", None);
         assert!(response.header("X-Request-Id").is_some(), "{response:?}");
     }
     for path in ["/live", "/ready"] {
-        let get = app.management("GET", path).header("X-Request-Id", "Abc.123").send();
-        get.assert_header("X-Request-Id", Some("Abc.123")).assert_header("Content-Type", Some("application/json"));
+        let get = app
+            .management("GET", path)
+            .header("X-Request-Id", "Abc.123")
+            .send();
+        get.assert_header("X-Request-Id", Some("Abc.123"))
+            .assert_header("Content-Type", Some("application/json"));
         app.management("HEAD", path).send().assert_head_of(&get);
     }
 }
@@ -25,11 +34,19 @@ fn a_running_service_is_live_and_ready_without_a_key() {
 fn an_unknown_path_is_a_404_and_any_method_but_get_and_head_a_405() {
     let app = TestApp::start();
     for path in ["/", "/live/", "/Live", "/v1/live", "//live"] {
-        app.management("GET", path).send().assert_error(404, "route_not_found");
+        app.management("GET", path)
+            .send()
+            .assert_error(404, "route_not_found");
     }
-    for (method, path) in [("POST", "/live"), ("OPTIONS", "/ready"), ("get", "/metrics")] {
+    for (method, path) in [
+        ("POST", "/live"),
+        ("OPTIONS", "/ready"),
+        ("get", "/metrics"),
+    ] {
         let response = app.management(method, path).send();
-        response.assert_header("Allow", Some("GET, HEAD")).assert_error(405, "method_not_allowed");
+        response
+            .assert_header("Allow", Some("GET, HEAD"))
+            .assert_error(405, "method_not_allowed");
     }
 }
 
@@ -43,18 +60,30 @@ fn neither_listener_serves_the_routes_of_the_other() {
         app.management("GET", "/openapi.json"),
         app.management("POST", "/v1/pets"),
     ] {
-        let response = request.header("Authorization", &format!("Bearer {TOKEN}")).json(PET).send();
-        response.assert_header("Deprecation", None).assert_error(404, "route_not_found");
+        let response = request
+            .header("Authorization", &format!("Bearer {TOKEN}"))
+            .json(PET)
+            .send();
+        response
+            .assert_header("Deprecation", None)
+            .assert_error(404, "route_not_found");
     }
     assert_eq!(app.get("/v1/pets").ids().len(), 1);
     for path in PATHS {
-        app.anonymous("GET", path).send().assert_error(404, "route_not_found");
-        app.get(&format!("/v1{path}")).assert_error(404, "route_not_found");
+        app.anonymous("GET", path)
+            .send()
+            .assert_error(404, "route_not_found");
+        app.get(&format!("/v1{path}"))
+            .assert_error(404, "route_not_found");
     }
 }
 
 #[test]
 fn its_timeouts_are_seconds_however_long_those_of_the_api_are() {
-    let app = TestApp::start_changed(&[], |config| config.http.limits.head_timeout = 2 * RawConnection::TIMEOUT);
-    RawConnection::open(app.management_address).response().assert_status(408);
+    let app = TestApp::start_changed(&[], |config| {
+        config.http.limits.head_timeout = 2 * RawConnection::TIMEOUT
+    });
+    RawConnection::open(app.management_address)
+        .response()
+        .assert_status(408);
 }

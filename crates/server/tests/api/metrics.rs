@@ -13,7 +13,13 @@ pub(crate) struct Samples(String);
 impl Samples {
     #[track_caller]
     pub(crate) fn read(app: &TestApp) -> Self {
-        Self(app.management("GET", "/metrics").send().assert_status(200).text().to_owned())
+        Self(
+            app.management("GET", "/metrics")
+                .send()
+                .assert_status(200)
+                .text()
+                .to_owned(),
+        )
     }
 
     /// The value of a series of the API listener, which is its name without the prefix, and its labels.
@@ -26,9 +32,19 @@ impl Samples {
     #[track_caller]
     fn sum(&self, name: &str) -> usize {
         let start = format!("animal_store_http_{name}{{");
-        let series: Vec<_> = self.0.lines().filter(|line| line.starts_with(&start)).collect();
+        let series: Vec<_> = self
+            .0
+            .lines()
+            .filter(|line| line.starts_with(&start))
+            .collect();
         assert!(!series.is_empty(), "{name}:\n{}", self.0);
-        let value = |line: &&str| line.rsplit_once(' ').expect("a value").1.parse::<usize>().expect("a whole number");
+        let value = |line: &&str| {
+            line.rsplit_once(' ')
+                .expect("a value")
+                .1
+                .parse::<usize>()
+                .expect("a whole number")
+        };
         series.iter().map(value).sum()
     }
 }
@@ -41,10 +57,19 @@ fn responses(operation: &str, method: &str, status: u16) -> String {
 fn metrics_have_the_format_of_openmetrics_whatever_the_client_accepts() {
     let app = TestApp::start();
     for accept in ["*/*", "text/plain"] {
-        let response = app.management("GET", "/metrics").header("Accept", accept).send();
+        let response = app
+            .management("GET", "/metrics")
+            .header("Accept", accept)
+            .send();
         let open_metrics = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-        response.assert_status(200).assert_header("Content-Type", Some(open_metrics));
-        assert!(response.text().ends_with("\n# EOF\n"), "{}", response.text());
+        response
+            .assert_status(200)
+            .assert_header("Content-Type", Some(open_metrics));
+        assert!(
+            response.text().ends_with("\n# EOF\n"),
+            "{}",
+            response.text()
+        );
     }
 }
 
@@ -67,21 +92,35 @@ fn a_response_is_counted_by_operation_method_and_status() {
         ("getPet", "GET", 401),
         ("none", "other", 405),
     ] {
-        assert_eq!(samples.http(&responses(operation, method, status)), 1, "{operation} {method} {status}");
+        assert_eq!(
+            samples.http(&responses(operation, method, status)),
+            1,
+            "{operation} {method} {status}"
+        );
     }
     assert_eq!(samples.sum("requests_total"), 6);
-    for (operation, count) in [("createPet", 1), ("listPets", 2), ("getPet", 2), ("none", 1)] {
+    for (operation, count) in [
+        ("createPet", 1),
+        ("listPets", 2),
+        ("getPet", 2),
+        ("none", 1),
+    ] {
         let series = format!(r#"request_duration_seconds_count{{operation="{operation}"}}"#);
         assert_eq!(samples.http(&series), count, "{operation}");
     }
     // That of a valid API key.
-    assert_eq!(samples.http(r#"deprecated_requests_total{operation="getPet"}"#), 1);
+    assert_eq!(
+        samples.http(r#"deprecated_requests_total{operation="getPet"}"#),
+        1
+    );
 }
 
 #[test]
 fn a_request_that_is_refused_below_the_application_is_counted() {
     let app = TestApp::start();
-    app.send("GET / HTTP/1.1\r\nHost: a b\r\n\r\n").response().assert_status(400);
+    app.send("GET / HTTP/1.1\r\nHost: a b\r\n\r\n")
+        .response()
+        .assert_status(400);
     let samples = Samples::read(&app);
     assert_eq!(samples.http(&responses("none", "other", 400)), 1);
     assert_eq!(samples.sum("request_duration_seconds_count"), 0);
@@ -92,10 +131,19 @@ fn the_expected_responses_are_shown_before_the_first_request_and_management_is_n
     let app = TestApp::start();
     let _ = Samples::read(&app);
     let samples = Samples::read(&app);
-    for series in [responses("listPets", "GET", 200), responses("createPet", "POST", 503)] {
+    for series in [
+        responses("listPets", "GET", 200),
+        responses("createPet", "POST", 503),
+    ] {
         assert_eq!(samples.http(&series), 0, "{series}");
     }
-    assert_eq!((samples.sum("requests_total"), samples.http("connections_accepted_total")), (0, 0));
+    assert_eq!(
+        (
+            samples.sum("requests_total"),
+            samples.http("connections_accepted_total")
+        ),
+        (0, 0)
+    );
 }
 
 #[test]
@@ -109,7 +157,10 @@ fn requests_in_flight_include_those_that_wait_for_their_body_until_their_client_
 
     drop(waiting);
     wait_until(|| Samples::read(&app).http("requests_in_flight") == 0);
-    assert_eq!(Samples::read(&app).http(&responses("createPet", "POST", 400)), 2);
+    assert_eq!(
+        Samples::read(&app).http(&responses("createPet", "POST", 400)),
+        2
+    );
     assert_no_pet(&app);
 }
 
@@ -126,7 +177,13 @@ fn the_counts_of_all_workers_are_added_up() {
 
     let samples = Samples::read(&app);
     assert_eq!(samples.http(&responses("listPets", "GET", 200)), 100);
-    assert_eq!((samples.http("connections_open"), samples.http("connections_accepted_total")), (4, 4));
+    assert_eq!(
+        (
+            samples.http("connections_open"),
+            samples.http("connections_accepted_total")
+        ),
+        (4, 4)
+    );
     // Each of the two workers has an equal share.
     assert_eq!(samples.http("connections_limit"), 20);
     for worker in 0..2 {

@@ -21,7 +21,10 @@ pub(crate) fn with_lines(request: &str, lines: &str) -> String {
 
 /// The head of a POST request with more header lines, each with its line end.
 pub(crate) fn post_head(lines: &str) -> String {
-    format!("POST /v1/pets HTTP/1.1\r\n{}Content-Type: application/json\r\n{lines}\r\n", fields())
+    format!(
+        "POST /v1/pets HTTP/1.1\r\n{}Content-Type: application/json\r\n{lines}\r\n",
+        fields()
+    )
 }
 
 /// A create in flight, and its body, which was not sent.
@@ -41,7 +44,10 @@ pub(crate) fn pet(name: &str) -> String {
 /// A complete POST request that creates a pet.
 pub(crate) fn post(name: &str) -> String {
     let body = pet(name);
-    format!("{}{body}", post_head(&format!("Content-Length: {}\r\n", body.len())))
+    format!(
+        "{}{body}",
+        post_head(&format!("Content-Length: {}\r\n", body.len()))
+    )
 }
 
 /// A complete POST request that must never be carried out.
@@ -58,7 +64,11 @@ pub(crate) fn statuses(responses: &[Response]) -> Vec<u16> {
 #[track_caller]
 pub(crate) fn names(app: &TestApp) -> Vec<String> {
     let pets = app.get("/v1/pets?limit=100").assert_status(200).json();
-    pets.as_array().expect("an array").iter().map(|pet| pet["name"].as_str().expect("a name").to_owned()).collect()
+    pets.as_array()
+        .expect("an array")
+        .iter()
+        .map(|pet| pet["name"].as_str().expect("a name").to_owned())
+        .collect()
 }
 
 /// Asserts that the service responds on another connection, and that no pet was created.

@@ -20,11 +20,15 @@ fn an_unknown_path_is_a_404_with_the_error_body_and_outside_of_v1_without_a_key(
         let requests = under_v1.split(' ').map(|path| app.request(method, path));
         for request in requests.chain(outside.split(' ').map(|path| app.anonymous(method, path))) {
             let response = request.send();
-            response.assert_header("Allow", None).assert_header("WWW-Authenticate", None);
+            response
+                .assert_header("Allow", None)
+                .assert_header("WWW-Authenticate", None);
             response.assert_error(404, "route_not_found");
         }
     }
-    app.request("HEAD", "/v1/nowhere").send().assert_head_of(&app.get("/v1/nowhere"));
+    app.request("HEAD", "/v1/nowhere")
+        .send()
+        .assert_head_of(&app.get("/v1/nowhere"));
 }
 
 #[test]
@@ -32,8 +36,13 @@ fn an_unsupported_method_is_a_405_that_names_the_supported_ones() {
     let app = TestApp::start();
     let pet = app.create_pet();
 
-    for method in ["PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "get"] {
-        for (path, allowed) in [("/v1/pets?limit=0", &["get", "head", "post"][..]), (&pet, &["get", "head"])] {
+    for method in [
+        "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "get",
+    ] {
+        for (path, allowed) in [
+            ("/v1/pets?limit=0", &["get", "head", "post"][..]),
+            (&pet, &["get", "head"]),
+        ] {
             let response = app.request(method, path).send();
             response.assert_error(405, "method_not_allowed");
             assert_eq!(response.items("Allow"), allowed);
@@ -48,11 +57,22 @@ fn a_percent_encoded_path_is_the_decoded_one() {
     let ids = app.create_pets(2);
 
     for path in ["/v1/p%65ts", "/%761/pets", "/v%31/%70%65%74%73"] {
-        app.anonymous("GET", path).send().assert_error(401, "missing_api_key");
+        app.anonymous("GET", path)
+            .send()
+            .assert_error(401, "missing_api_key");
         assert_eq!(app.get(path).ids(), ids);
     }
-    let digits: String = ids[0].to_string().chars().flat_map(|digit| ['%', '3', digit]).collect();
-    assert_eq!(app.get(&format!("/v1/pets/{digits}")).assert_status(200).json()["id"], ids[0]);
+    let digits: String = ids[0]
+        .to_string()
+        .chars()
+        .flat_map(|digit| ['%', '3', digit])
+        .collect();
+    assert_eq!(
+        app.get(&format!("/v1/pets/{digits}"))
+            .assert_status(200)
+            .json()["id"],
+        ids[0]
+    );
 }
 
 #[test]
@@ -64,7 +84,8 @@ fn an_id_that_no_pet_can_have_is_a_404_and_the_query_does_not_matter() {
     let id = pet.rsplit('/').next().expect("an id");
     let texts = format!("0{id} %2B{id} {id}%00 {id}%2F %20 %2F1 %FF % %zz * ..");
     for text in texts.split(' ').chain([&*"9".repeat(4000)]) {
-        app.get(&format!("/v1/pets/{text}")).assert_error(404, "pet_not_found");
+        app.get(&format!("/v1/pets/{text}"))
+            .assert_error(404, "pet_not_found");
     }
     for query in ["?", "?limit=0", "?status=available", "?id=1&x=y"] {
         app.get(&format!("{pet}{query}")).assert_status(200);
@@ -75,8 +96,16 @@ fn an_id_that_no_pet_can_have_is_a_404_and_the_query_does_not_matter() {
 fn the_document_needs_no_key_and_is_the_committed_one() {
     let app = TestApp::start();
     let response = app.anonymous("GET", "/openapi.json").send();
-    assert!(response.assert_header("Content-Type", Some("application/json")).text() == DOCUMENT);
-    app.anonymous("HEAD", "/openapi.json").send().assert_head_of(&response);
+    assert!(
+        response
+            .assert_header("Content-Type", Some("application/json"))
+            .text()
+            == DOCUMENT
+    );
+    app.anonymous("HEAD", "/openapi.json")
+        .send()
+        .assert_head_of(&response);
     let post = app.anonymous("POST", "/openapi.json").send();
-    post.assert_header("Allow", Some("GET, HEAD")).assert_error(405, "method_not_allowed");
+    post.assert_header("Allow", Some("GET, HEAD"))
+        .assert_error(405, "method_not_allowed");
 }

@@ -54,19 +54,29 @@ impl TestApp {
         let thread = thread::spawn(move || {
             Runtime::new()?.block_on(async {
                 let application = Application::build(config, Counter::default()).await?;
-                let management_address = application.management_address().expect("a management address");
+                let management_address = application
+                    .management_address()
+                    .expect("a management address");
                 let address = application.address();
                 sender.send((address, management_address))?;
                 application.run_until(&application_signals).await
             })
         });
         let (address, management_address) = receiver.recv().expect("the application starts");
-        Self { address, management_address, signals, thread: Some(thread), _backend: backend }
+        Self {
+            address,
+            management_address,
+            signals,
+            thread: Some(thread),
+            _backend: backend,
+        }
     }
 
     /// A request with a valid API key.
     pub(crate) fn request(&self, method: &str, path: &str) -> Request {
-        HttpClient::new(self.address).with_token(TOKEN).request(method, path)
+        HttpClient::new(self.address)
+            .with_token(TOKEN)
+            .request(method, path)
     }
 
     /// A request without an API key.
@@ -107,10 +117,17 @@ impl TestApp {
     #[track_caller]
     pub(crate) fn create_pets(&self, count: usize) -> Vec<i64> {
         let create = |status: &str| {
-            let pet = self.create(format!(r#"{{"name":"Rex","categoryId":1,"status":"{status}"}}"#));
+            let pet = self.create(format!(
+                r#"{{"name":"Rex","categoryId":1,"status":"{status}"}}"#
+            ));
             pet["id"].as_i64().expect("an id")
         };
-        ["available", "pending", "sold"].into_iter().cycle().take(count).map(create).collect()
+        ["available", "pending", "sold"]
+            .into_iter()
+            .cycle()
+            .take(count)
+            .map(create)
+            .collect()
     }
 
     /// A connection for any bytes.
@@ -135,7 +152,11 @@ impl TestApp {
     /// Shuts the application down and waits for its end.
     pub(crate) fn shut_down(mut self) -> anyhow::Result<()> {
         self.begin_shutdown();
-        self.thread.take().expect("it runs").join().expect("it does not panic")
+        self.thread
+            .take()
+            .expect("it runs")
+            .join()
+            .expect("it does not panic")
     }
 }
 

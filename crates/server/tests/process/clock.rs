@@ -25,18 +25,27 @@ const LATER: &str = r"
 #[test]
 fn nothing_switches_itself_off_on_2030_12_05() {
     let folder = TempDir::new().expect("a folder");
-    let [source, library] = ["later.c", "later.so"].map(|name| folder.path().join(name).display().to_string());
+    let [source, library] =
+        ["later.c", "later.so"].map(|name| folder.path().join(name).display().to_string());
     fs::write(&source, LATER).expect("a file");
-    let compiled = Command::new("cc").args(["-shared", "-fPIC", "-o", &library, &source]).status();
+    let compiled = Command::new("cc")
+        .args(["-shared", "-fPIC", "-o", &library, &source])
+        .status();
     assert!(compiled.expect("cc is installed").success());
 
     let mut running = Program::with_key().env("LD_PRELOAD", &library).start();
-    let started = running.wait_for_event("listening")["timestamp"].as_str().map(str::to_owned);
+    let started = running.wait_for_event("listening")["timestamp"]
+        .as_str()
+        .map(str::to_owned);
     assert!(started.as_deref() > Some("2030-12-06"), "{started:?}");
     let address = running.address();
-    create_request(address, TOKEN, "Rex").send().assert_status(201);
+    create_request(address, TOKEN, "Rex")
+        .send()
+        .assert_status(201);
     let client = HttpClient::new(address).with_token(TOKEN);
     client.get("/v1/pets").assert_status(200);
     let found = client.get("/v1/pets/1");
-    found.assert_status(200).assert_header("Sunset", Some("Thu, 05 Dec 2030 00:00:00 GMT"));
+    found
+        .assert_status(200)
+        .assert_header("Sunset", Some("Thu, 05 Dec 2030 00:00:00 GMT"));
 }

@@ -10,7 +10,9 @@ fn help_names_the_commands_and_options_and_is_a_success() {
         let exited = Program::bare().args(&[flag]).run();
 
         let help = exited.assert_success().stdout.join("\n");
-        for name in "serve check-config config doctor health keys migrate --config --listen --set --version".split(' ')
+        for name in
+            "serve check-config config doctor health keys migrate --config --listen --set --version"
+                .split(' ')
         {
             assert!(help.contains(name), "{name}: {help}");
         }
@@ -21,17 +23,39 @@ fn help_names_the_commands_and_options_and_is_a_success() {
 fn the_version_names_the_commit_and_the_date_of_the_build() {
     let exited = Program::bare().args(&["--version"]).run();
 
-    assert_eq!((exited.code, exited.stdout.len()), (Some(0), 1), "{exited:?}");
-    let logged = Program::new().start().wait_for_event("listening")["version"].as_str().map(str::to_owned);
-    assert_eq!(exited.stdout[0].strip_prefix("animal-store "), logged.as_deref());
+    assert_eq!(
+        (exited.code, exited.stdout.len()),
+        (Some(0), 1),
+        "{exited:?}"
+    );
+    let logged = Program::new().start().wait_for_event("listening")["version"]
+        .as_str()
+        .map(str::to_owned);
+    assert_eq!(
+        exited.stdout[0].strip_prefix("animal-store "),
+        logged.as_deref()
+    );
     let prefix = concat!("animal-store ", env!("CARGO_PKG_VERSION"), " (");
-    let build = exited.stdout[0].strip_prefix(prefix).and_then(|rest| rest.strip_suffix(')')).expect("a build");
+    let build = exited.stdout[0]
+        .strip_prefix(prefix)
+        .and_then(|rest| rest.strip_suffix(')'))
+        .expect("a build");
     let (commit, date) = build.split_once(", ").expect("a commit and a date");
-    assert!(humantime::parse_rfc3339(&format!("{date}T00:00:00Z")).is_ok(), "{date}");
+    assert!(
+        humantime::parse_rfc3339(&format!("{date}T00:00:00Z")).is_ok(),
+        "{date}"
+    );
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     if Path::new(root).join(".git").exists() {
-        let output = Command::new("git").args(["-C", root, "cat-file", "-t", commit]).output().expect("git");
-        assert_eq!(String::from_utf8_lossy(&output.stdout), "commit\n", "{commit}: {output:?}");
+        let output = Command::new("git")
+            .args(["-C", root, "cat-file", "-t", commit])
+            .output()
+            .expect("git");
+        assert_eq!(
+            String::from_utf8_lossy(&output.stdout),
+            "commit\n",
+            "{commit}: {output:?}"
+        );
     } else {
         let expected = option_env!("ANIMAL_STORE_COMMIT").unwrap_or("unknown");
         assert_eq!(commit, expected.get(..9).unwrap_or(expected));
@@ -40,7 +64,12 @@ fn the_version_names_the_commit_and_the_date_of_the_build() {
 
 #[test]
 fn an_invalid_command_line_is_refused() {
-    for args in [&["sell"][..], &["serve", "more"], &["--colour"], &["--set", "http.listen"]] {
+    for args in [
+        &["sell"][..],
+        &["serve", "more"],
+        &["--colour"],
+        &["--set", "http.listen"],
+    ] {
         Program::new().args(args).run().assert_refused(2, &[]);
     }
 }
@@ -48,12 +77,20 @@ fn an_invalid_command_line_is_refused() {
 #[test]
 fn completions_and_the_document_of_the_interface_need_no_valid_configuration() {
     let run = |args: &[&str]| {
-        let exited = Program::bare().args(args).env("ANIMAL_STORE_STORAGE__BACKEND", "nowhere").run();
+        let exited = Program::bare()
+            .args(args)
+            .env("ANIMAL_STORE_STORAGE__BACKEND", "nowhere")
+            .run();
         exited.assert_success().stdout.join("\n")
     };
     for shell in ["bash", "zsh", "fish"] {
         let script = run(&["completions", shell]);
-        assert!(["check-config", "print-key"].iter().all(|name| script.contains(name)), "{script}");
+        assert!(
+            ["check-config", "print-key"]
+                .iter()
+                .all(|name| script.contains(name)),
+            "{script}"
+        );
     }
     assert!(run(&["openapi"]) == include_str!("../../../../docs/openapi.json").trim_end());
 }

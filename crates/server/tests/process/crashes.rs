@@ -29,7 +29,9 @@ fn after_a_kill_of_the_first_start_the_next_one_works() {
     ];
     for wait in moments {
         let folder = TempDir::new().unwrap();
-        let mut killed = Program::in_folder(folder.path()).args(&["--print-key"]).start();
+        let mut killed = Program::in_folder(folder.path())
+            .args(&["--print-key"])
+            .start();
         wait(folder.path(), &mut killed);
         killed.signal("KILL");
         let killed = killed.wait();
@@ -39,7 +41,14 @@ fn after_a_kill_of_the_first_start_the_next_one_works() {
         let address = running.address();
         let token = match killed.stderr.iter().find(|line| line.contains("?status=")) {
             Some(printed) => token(printed),
-            None => token_and_id(&Program::in_folder(folder.path()).args(&["keys", "create", "--label", "x"]).run()).0,
+            None => {
+                token_and_id(
+                    &Program::in_folder(folder.path())
+                        .args(&["keys", "create", "--label", "x"])
+                        .run(),
+                )
+                .0
+            }
         };
         wait_until(|| status(address, &token) == 200);
     }

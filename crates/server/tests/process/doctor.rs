@@ -12,57 +12,132 @@ const DOCUMENTATION: &str = include_str!("../../../../docs/operations/run.md");
 fn doctor(postgres: &str, redis: &str, args: &[&str]) -> Exited {
     let program = Program::with_redis_url(redis).env("ANIMAL_STORE_STORAGE__BACKEND", "postgres");
     let program = program.env("ANIMAL_STORE_STORAGE__POSTGRES__URL", postgres);
-    program.env("ANIMAL_STORE_STORAGE__POSTGRES__TIMEOUT", LONG_TIMEOUT).args(args).run()
+    program
+        .env("ANIMAL_STORE_STORAGE__POSTGRES__TIMEOUT", LONG_TIMEOUT)
+        .args(args)
+        .run()
 }
 
 /// Returns the verdict about a subject in the text.
 #[track_caller]
 fn verdict<'a>(exited: &'a Exited, subject: &str) -> &'a str {
-    let mut lines = exited.stdout.iter().map(|line| line.split_whitespace().collect::<Vec<_>>());
-    lines.find(|words| words.get(1) == Some(&subject)).unwrap_or_else(|| panic!("no {subject}: {exited:#?}"))[0]
+    let mut lines = exited
+        .stdout
+        .iter()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>());
+    lines
+        .find(|words| words.get(1) == Some(&subject))
+        .unwrap_or_else(|| panic!("no {subject}: {exited:#?}"))[0]
 }
 
 #[test]
 fn a_healthy_setup_is_a_success_and_no_password_is_printed() {
     let postgres = PostgresServer::with(&["fsync=on"]);
-    let options = ["--appendonly", "yes", "--appendfsync", "always", "--requirepass", "top-secret"];
+    let options = [
+        "--appendonly",
+        "yes",
+        "--appendfsync",
+        "always",
+        "--requirepass",
+        "top-secret",
+    ];
     let redis = RedisServer::with(&options);
     let run = |password: &str, args: &[&str]| {
-        let postgres = postgres.url("postgres").replace("postgres@", &format!("postgres:{password}@"));
-        doctor(&postgres, &redis.url().replace("redis://", &format!("redis://:{password}@")), args)
+        let postgres = postgres
+            .url("postgres")
+            .replace("postgres@", &format!("postgres:{password}@"));
+        doctor(
+            &postgres,
+            &redis
+                .url()
+                .replace("redis://", &format!("redis://:{password}@")),
+            args,
+        )
     };
     for args in [&["migrate"][..], &["keys", "create", "--label", "x"]] {
         assert_eq!(run("top-secret", args).code, Some(0));
     }
     let text = run("top-secret", &["doctor"]);
-    assert!(text.assert_success().stdout.iter().all(|line| line.starts_with("ok ")), "{text:#?}");
+    assert!(
+        text.assert_success()
+            .stdout
+            .iter()
+            .all(|line| line.starts_with("ok ")),
+        "{text:#?}"
+    );
 
     let json = run("top-secret", &["doctor", "--json"]);
-    let document: Value = serde_json::from_str(&json.assert_success().stdout.join("\n")).expect("a JSON document");
+    let document: Value =
+        serde_json::from_str(&json.assert_success().stdout.join("\n")).expect("a JSON document");
     assert_eq!(document["verdict"], "ok");
     let findings = document["findings"].as_array().expect("an array");
-    assert!(!findings.is_empty() && findings.iter().all(|finding| finding["found"].is_string()), "{document}");
+    assert!(
+        !findings.is_empty() && findings.iter().all(|finding| finding["found"].is_string()),
+        "{document}"
+    );
     for finding in findings {
         let subject = finding["subject"].as_str().expect("a text");
         assert!(DOCUMENTATION.contains(&format!("`{subject}`")), "{subject}");
         assert_eq!(verdict(&text, subject), "ok");
     }
 
-    let wrong = run("top-secret-and-wrong", &["--set", "log.filter=trace", "doctor"]);
-    assert_eq!((wrong.code, verdict(&wrong, "redis.connection")), (Some(1), "error"), "{wrong:#?}");
-    assert_eq!(wrong.stderr.last().map(String::as_str), Some("animal-store: errors found: 1"));
-    assert!([text, json, wrong].iter().all(|exited| !exited.output().contains("top-secret")));
+    let wrong = run(
+        "top-secret-and-wrong",
+        &["--set", "log.filter=trace", "doctor"],
+    );
+    assert_eq!(
+        (wrong.code, verdict(&wrong, "redis.connection")),
+        (Some(1), "error"),
+        "{wrong:#?}"
+    );
+    assert_eq!(
+        wrong.stderr.last().map(String::as_str),
+        Some("animal-store: errors found: 1")
+    );
+    assert!(
+        [text, json, wrong]
+            .iter()
+            .all(|exited| !exited.output().contains("top-secret"))
+    );
 }
 
 #[test]
 fn a_dependency_that_is_unavailable_does_not_hide_the_other_one() {
-    let exited = doctor("postgres://127.0.0.1:1/store", &RedisServer::start().url(), &["doctor"]);
-    assert_eq!((exited.code, verdict(&exited, "postgres.connection")), (Some(1), "error"), "{exited:#?}");
-    assert_eq!((verdict(&exited, "redis.connection"), verdict(&exited, "redis.persistence")), ("ok", "error"));
+    let exited = doctor(
+        "postgres://127.0.0.1:1/store",
+        &RedisServer::start().url(),
+        &["doctor"],
+    );
+    assert_eq!(
+        (exited.code, verdict(&exited, "postgres.connection")),
+        (Some(1), "error"),
+        "{exited:#?}"
+    );
+    assert_eq!(
+        (
+            verdict(&exited, "redis.connection"),
+            verdict(&exited, "redis.persistence")
+        ),
+        ("ok", "error")
+    );
 
-    let exited = doctor(&PostgresServer::start().url("postgres"), "redis://127.0.0.1:1", &["doctor"]);
-    assert_eq!((exited.code, verdict(&exited, "redis.connection")), (Some(1), "error"), "{exited:#?}");
-    assert_eq!((verdict(&exited, "postgres.connection"), verdict(&exited, "postgres.durability")), ("ok", "error"));
+    let exited = doctor(
+        &PostgresServer::start().url("postgres"),
+        "redis://127.0.0.1:1",
+        &["doctor"],
+    );
+    assert_eq!(
+        (exited.code, verdict(&exited, "redis.connection")),
+        (Some(1), "error"),
+        "{exited:#?}"
+    );
+    assert_eq!(
+        (
+            verdict(&exited, "postgres.connection"),
+            verdict(&exited, "postgres.durability")
+        ),
+        ("ok", "error")
+    );
 }
 
 #[test]
@@ -70,7 +145,11 @@ fn a_file_is_examined_beside_a_running_server() {
     let folder = TempDir::new().unwrap();
     let doctor = || Program::in_folder(folder.path()).args(&["doctor"]).run();
     let exited = doctor();
-    assert_eq!((exited.code, verdict(&exited, "sqlite.file")), (Some(1), "error"), "{exited:#?}");
+    assert_eq!(
+        (exited.code, verdict(&exited, "sqlite.file")),
+        (Some(1), "error"),
+        "{exited:#?}"
+    );
 
     let mut running = Program::in_folder(folder.path()).start();
     running.address();
@@ -79,7 +158,10 @@ fn a_file_is_examined_beside_a_running_server() {
         let subject = format!("sqlite.{subject}");
         assert!(DOCUMENTATION.contains(&format!("`{subject}`")), "{subject}");
         // The disk of the tests can be full.
-        assert!(verdict(&exited, &subject) == "ok" || subject == "sqlite.disk", "{exited:#?}");
+        assert!(
+            verdict(&exited, &subject) == "ok" || subject == "sqlite.disk",
+            "{exited:#?}"
+        );
     }
     exited.assert_success();
 }
@@ -88,7 +170,14 @@ fn a_file_is_examined_beside_a_running_server() {
 fn backends_in_memory_are_warnings_and_an_invalid_configuration_is_not_examined() {
     let exited = Program::new().args(&["doctor"]).run();
     for subject in ["storage.backend", "keys.backend"] {
-        assert_eq!(verdict(exited.assert_success(), subject), "warning", "{exited:#?}");
+        assert_eq!(
+            verdict(exited.assert_success(), subject),
+            "warning",
+            "{exited:#?}"
+        );
     }
-    Program::new().args(&["doctor", "--set", "keys.backend=disk"]).run().assert_refused(2, &["keys.backend"]);
+    Program::new()
+        .args(&["doctor", "--set", "keys.backend=disk"])
+        .run()
+        .assert_refused(2, &["keys.backend"]);
 }

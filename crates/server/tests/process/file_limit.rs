@@ -29,18 +29,31 @@ fn assert_managed(management: SocketAddr) {
 #[test]
 fn clients_cannot_take_the_files_of_other_parts() {
     let mut running = with_limit(LIMIT).start();
-    let event = running.wait_for_event("the limit of open files is too low for http.max_connections");
-    assert_eq!((&event["level"], &event["limit"]), (&Value::from("WARN"), &LIMIT.into()));
+    let event =
+        running.wait_for_event("the limit of open files is too low for http.max_connections");
+    assert_eq!(
+        (&event["level"], &event["limit"]),
+        (&Value::from("WARN"), &LIMIT.into())
+    );
     assert!(event["wanted"].as_u64() > Some(10_000), "{event}");
-    let max = metric(running.management_address(), "animal_store_http_connections_limit");
-    assert!((20..LIMIT / 2).contains(&max) && event["max_connections"] == max, "{event}");
+    let max = metric(
+        running.management_address(),
+        "animal_store_http_connections_limit",
+    );
+    assert!(
+        (20..LIMIT / 2).contains(&max) && event["max_connections"] == max,
+        "{event}"
+    );
     let (address, management) = (running.address(), running.management_address());
 
     // Idle connections make room for others.
     let idle: Vec<_> = (0..LIMIT).map(|_| RawConnection::open(address)).collect();
     wait_until(|| metric(management, "animal_store_http_connections_open") == max);
     assert_managed(management);
-    HttpClient::new(address).with_token(TOKEN).get("/v1/pets").assert_status(200);
+    HttpClient::new(address)
+        .with_token(TOKEN)
+        .get("/v1/pets")
+        .assert_status(200);
     drop(idle);
 
     // Those with a request do not: others wait.
@@ -56,10 +69,16 @@ fn clients_cannot_take_the_files_of_other_parts() {
         assert_managed(management);
     }
     drop(busy);
-    HttpClient::new(address).with_token(TOKEN).get("/v1/pets").assert_status(200);
+    HttpClient::new(address)
+        .with_token(TOKEN)
+        .get("/v1/pets")
+        .assert_status(200);
     let exited = running.terminate();
     assert_eq!(exited.code, Some(0));
-    assert!(!exited.output().contains("a connection cannot be accepted"), "{exited:?}");
+    assert!(
+        !exited.output().contains("a connection cannot be accepted"),
+        "{exited:?}"
+    );
 }
 
 #[test]
@@ -67,5 +86,10 @@ fn a_limit_that_is_too_low_for_any_connection_ends_the_start() {
     let exited = with_limit(250).run();
 
     assert_eq!(exited.code, Some(1), "{exited:?}");
-    assert!(exited.output().contains("the limit of open files, 250, is too low for any connection"), "{exited:?}");
+    assert!(
+        exited
+            .output()
+            .contains("the limit of open files, 250, is too low for any connection"),
+        "{exited:?}"
+    );
 }

@@ -23,15 +23,22 @@ fn blocks(language: &str) -> Vec<&'static str> {
 fn examples() -> Vec<Example> {
     let examples = blocks("sh").into_iter().map(|rest| {
         let (command, rest) = rest.split_once("\n```\n").expect("the end of a command");
-        let shown = rest.strip_prefix("```\n").unwrap_or_else(|| panic!("no output after: {command}"));
-        Example { command, shown: shown.split_once("\n```\n").expect("the end of an output").0 }
+        let shown = rest
+            .strip_prefix("```\n")
+            .unwrap_or_else(|| panic!("no output after: {command}"));
+        Example {
+            command,
+            shown: shown.split_once("\n```\n").expect("the end of an output").0,
+        }
     });
     examples.collect()
 }
 
 /// Returns whether a line equals the shown line. A `…` at the end matches any text.
 fn is_shown(line: &str, shown: &str) -> bool {
-    shown.strip_suffix('…').map_or(line == shown, |start| line.starts_with(start))
+    shown
+        .strip_suffix('…')
+        .map_or(line == shown, |start| line.starts_with(start))
 }
 
 #[track_caller]
@@ -40,11 +47,16 @@ fn assert_shows(example: &Example, output: &str) {
     let Some((shown_head, shown_body)) = shown.split_once("\n\n") else {
         return assert_eq!(output, *shown, "{command}");
     };
-    let (head, body) = output.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{command}: {output:?}"));
+    let (head, body) = output
+        .split_once("\r\n\r\n")
+        .unwrap_or_else(|| panic!("{command}: {output:?}"));
     assert_eq!(body, shown_body, "{command}");
     assert_eq!(head.lines().next(), shown_head.lines().next(), "{command}");
     for shown in shown_head.lines() {
-        assert!(head.lines().any(|line| is_shown(line, shown)), "{command}\nno {shown:?} in\n{head}");
+        assert!(
+            head.lines().any(|line| is_shown(line, shown)),
+            "{command}\nno {shown:?} in\n{head}"
+        );
     }
 }
 
@@ -52,9 +64,16 @@ fn assert_shows(example: &Example, output: &str) {
 #[track_caller]
 fn run(program: &[&str], store: &str) -> String {
     let mut command = Command::new(program[0]);
-    let output = command.args(&program[1..]).envs([("STORE", store), ("KEY", TOKEN)]).output();
+    let output = command
+        .args(&program[1..])
+        .envs([("STORE", store), ("KEY", TOKEN)])
+        .output();
     let output = output.unwrap_or_else(|error| panic!("{} is not installed: {error}", program[0]));
-    assert!(output.status.success(), "{program:?}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{program:?}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
@@ -76,19 +95,44 @@ fn the_programs_of_the_guide_read_every_page_and_polls_return_each_pet_once() {
     let address = running.address();
     let store = format!("http://{address}");
     for _ in 0..101 {
-        create_request(address, TOKEN, "Rex").send().assert_status(201);
+        create_request(address, TOKEN, "Rex")
+            .send()
+            .assert_status(201);
     }
     let code = |rest: &'static str| rest.split_once("\n```").expect("the end of a block").0;
-    let ([pages, polls], [script]) = (&blocks("python")[..], &blocks("js")[..]) else { panic!("other programs") };
+    let ([pages, polls], [script]) = (&blocks("python")[..], &blocks("js")[..]) else {
+        panic!("other programs")
+    };
     let read = run(&["python3", "-c", code(pages)], &store);
     let lines: Vec<_> = read.lines().collect();
     let first = format!("{store}/v1/pets?limit=100");
-    assert!(lines.len() == 2 && lines[0] == format!("{first} 100") && lines[1].ends_with(" 1"), "{read}");
+    assert!(
+        lines.len() == 2 && lines[0] == format!("{first} 100") && lines[1].ends_with(" 1"),
+        "{read}"
+    );
     assert!(lines[1].starts_with(&format!("{first}&cursor=")), "{read}");
-    assert_eq!(run(&["node", "--input-type=module", "-e", code(script)], &store), read);
+    assert_eq!(
+        run(&["node", "--input-type=module", "-e", code(script)], &store),
+        read
+    );
 
     // The third pause ends the endless loop.
-    let pauses = "import time; pauses = iter('12'); time.sleep = lambda _: next(pauses, None) or exit()";
-    let polled = run(&["python3", "-c", &[code(pages), pauses, code(polls)].join("\n")], &store);
-    assert_eq!(polled.lines().filter(|line| line.starts_with("new: ")).count(), 101, "{polled}");
+    let pauses =
+        "import time; pauses = iter('12'); time.sleep = lambda _: next(pauses, None) or exit()";
+    let polled = run(
+        &[
+            "python3",
+            "-c",
+            &[code(pages), pauses, code(polls)].join("\n"),
+        ],
+        &store,
+    );
+    assert_eq!(
+        polled
+            .lines()
+            .filter(|line| line.starts_with("new: "))
+            .count(),
+        101,
+        "{polled}"
+    );
 }

@@ -15,11 +15,19 @@ const QUOTED_SECRET: &str = r#"secret-s\"business"#;
 const HEX: &str = "7365637265742d7322627573696e657373";
 
 #[test]
-fn the_line_of_a_request_has_the_digest_of_its_key_and_a_replay_flag_and_no_line_has_the_key_even_at_trace() {
+fn the_line_of_a_request_has_the_digest_of_its_key_and_a_replay_flag_and_no_line_has_the_key_even_at_trace()
+ {
     let database = PgDatabase::new();
-    let port = database.sql("SELECT inet_server_port()").parse().expect("a port");
+    let port = database
+        .sql("SELECT inet_server_port()")
+        .parse()
+        .expect("a port");
     let mut proxy = FaultProxy::to(port);
-    let url = format!("postgres://postgres@{}/{}", proxy.address(), database.name());
+    let url = format!(
+        "postgres://postgres@{}/{}",
+        proxy.address(),
+        database.name()
+    );
     let program = Program::with_postgres(&url).env("ANIMAL_STORE_STORAGE__POSTGRES__TIMEOUT", "5s");
     let mut running = program.env("ANIMAL_STORE_LOG__FILTER", "trace").start();
     let (address, management) = (running.address(), running.management_address());
@@ -33,7 +41,10 @@ fn the_line_of_a_request_has_the_digest_of_its_key_and_a_replay_flag_and_no_line
     for (key, name, status, _) in &valid {
         create(key, name).assert_status(*status);
     }
-    create_request(address, TOKEN, "Rex").header("X-Key", "order-1").send().assert_status(201);
+    create_request(address, TOKEN, "Rex")
+        .header("X-Key", "order-1")
+        .send()
+        .assert_status(201);
     for key in [
         format!("{SECRET} {SECRET}"),
         format!("{SECRET}\r\nIdempotency-Key: {SECRET}"),
@@ -42,8 +53,14 @@ fn the_line_of_a_request_has_the_digest_of_its_key_and_a_replay_flag_and_no_line
         format!("{SECRET}\r\nX-{SECRET}: x"),
     ] {
         let response = create(&key, "Rex");
-        assert!(response.head.starts_with("HTTP/1.1 400 "), "{key:?}: {response:?}");
-        assert!(!response.head.contains("secret-s") && !response.text().contains("secret-s"), "{response:?}");
+        assert!(
+            response.head.starts_with("HTTP/1.1 400 "),
+            "{key:?}: {response:?}"
+        );
+        assert!(
+            !response.head.contains("secret-s") && !response.text().contains("secret-s"),
+            "{response:?}"
+        );
     }
     // The error message of PostgreSQL contains the values of the refused row.
     database.sql("ALTER TABLE idempotency_keys ADD CHECK (pet_id < 0) NOT VALID");
@@ -51,12 +68,22 @@ fn the_line_of_a_request_has_the_digest_of_its_key_and_a_replay_flag_and_no_line
     // From then on, every connection is open.
     HttpClient::new(management).get("/ready").assert_status(200);
     proxy.freeze();
-    assert!(create(&format!("{SECRET}-3"), "Rex").text().contains("\"outcome_unknown\""));
+    assert!(
+        create(&format!("{SECRET}-3"), "Rex")
+            .text()
+            .contains("\"outcome_unknown\"")
+    );
     proxy.heal();
 
     let exited = running.terminate();
 
-    assert!(exited.events().iter().any(|event| event["level"] == "TRACE"), "the filter has no effect");
+    assert!(
+        exited
+            .events()
+            .iter()
+            .any(|event| event["level"] == "TRACE"),
+        "the filter has no effect"
+    );
     // Not as text, not in hex, not as the list of bytes that the driver logs. The quotation mark may be escaped.
     let bytes = format!("{:?}", SECRET.as_bytes());
     for text in ["secret-s", HEX, bytes.trim_matches(['[', ']'])] {
@@ -64,14 +91,31 @@ fn the_line_of_a_request_has_the_digest_of_its_key_and_a_replay_flag_and_no_line
     }
     let lines = exited.requests();
     for (line, (.., status, is_replay)) in lines.iter().zip(valid) {
-        assert_eq!((&line["status"], &line["idempotency_key"]), (&status.into(), &digest(SECRET).into()), "{line}");
-        assert_eq!(line.get("replayed"), is_replay.then_some(&Value::Bool(true)), "{line}");
+        assert_eq!(
+            (&line["status"], &line["idempotency_key"]),
+            (&status.into(), &digest(SECRET).into()),
+            "{line}"
+        );
+        assert_eq!(
+            line.get("replayed"),
+            is_replay.then_some(&Value::Bool(true)),
+            "{line}"
+        );
     }
-    for (status, expected) in
-        [(400, vec![]), (503, vec![digest(&format!("{SECRET}-2")), digest(&format!("{SECRET}-3"))])]
-    {
-        let found =
-            lines.iter().filter(|line| line["status"] == status).filter_map(|line| line["idempotency_key"].as_str());
+    for (status, expected) in [
+        (400, vec![]),
+        (
+            503,
+            vec![
+                digest(&format!("{SECRET}-2")),
+                digest(&format!("{SECRET}-3")),
+            ],
+        ),
+    ] {
+        let found = lines
+            .iter()
+            .filter(|line| line["status"] == status)
+            .filter_map(|line| line["idempotency_key"].as_str());
         assert_eq!(found.collect::<Vec<_>>(), expected, "{lines:#?}");
     }
     assert_eq!(lines[3].get("idempotency_key"), None, "{lines:#?}");

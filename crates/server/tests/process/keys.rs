@@ -21,14 +21,22 @@ pub(crate) fn keys(space: &RedisSpace, args: &[&str]) -> Program {
 #[track_caller]
 pub(crate) fn token_and_id(exited: &Exited) -> (String, String) {
     assert_eq!(exited.code, Some(0), "{exited:?}");
-    let [token] = &exited.stdout[..] else { panic!("a token and nothing else: {exited:?}") };
-    (token.clone(), event(exited)["api_key"].as_str().expect("an id").to_owned())
+    let [token] = &exited.stdout[..] else {
+        panic!("a token and nothing else: {exited:?}")
+    };
+    (
+        token.clone(),
+        event(exited)["api_key"].as_str().expect("an id").to_owned(),
+    )
 }
 
 /// Returns the event of the audit log.
 #[track_caller]
 fn event(exited: &Exited) -> Value {
-    let mut events = exited.stderr.iter().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let mut events = exited
+        .stderr
+        .iter()
+        .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
     let event = events.find(|event| event["target"] == "audit");
     event.unwrap_or_else(|| panic!("no event of the audit log: {exited:?}"))
 }
@@ -55,41 +63,97 @@ fn follow(program: impl Fn() -> Program) {
     let list = || parse(&keys(&["list", "--json"]).run());
     let mut instances = [(), ()].map(|()| program().start());
     let addresses = instances.each_mut().map(|running| running.address());
-    let wait_for =
-        |token: &str, expected| wait_until(|| addresses.iter().all(|address| status(*address, token) == expected));
+    let wait_for = |token: &str, expected| {
+        wait_until(|| {
+            addresses
+                .iter()
+                .all(|address| status(*address, token) == expected)
+        })
+    };
 
     // A change is logged whatever the filter.
-    let args = ["create", "--label", "web shop", "--scopes", "read", "--expires-in", "90d"];
+    let args = [
+        "create",
+        "--label",
+        "web shop",
+        "--scopes",
+        "read",
+        "--expires-in",
+        "90d",
+    ];
     let created = keys(&args).env("ANIMAL_STORE_LOG__FILTER", "off").run();
     let (old, id) = token_and_id(&created);
-    assert_eq!((&*event(&created)["message"].to_string(), created.stderr.len()), ("\"API key created\"", 1));
-    assert_eq!((&event(&created)["api_key_label"], &event(&created)["scopes"]), (&"web shop".into(), &"read".into()));
-    let [entry] = &list()[..] else { panic!("one token") };
-    assert!(entry["id"] == *id && entry["expires"].is_string(), "{entry}");
+    assert_eq!(
+        (
+            &*event(&created)["message"].to_string(),
+            created.stderr.len()
+        ),
+        ("\"API key created\"", 1)
+    );
+    assert_eq!(
+        (
+            &event(&created)["api_key_label"],
+            &event(&created)["scopes"]
+        ),
+        (&"web shop".into(), &"read".into())
+    );
+    let [entry] = &list()[..] else {
+        panic!("one token")
+    };
+    assert!(
+        entry["id"] == *id && entry["expires"].is_string(),
+        "{entry}"
+    );
     wait_for(&old, 200);
 
     let rotated = keys(&["rotate", &id]).run();
     let (new, same) = token_and_id(&rotated);
-    assert!(same == id && new != old && event(&rotated)["old_token_ends"].is_string(), "{rotated:?}");
+    assert!(
+        same == id && new != old && event(&rotated)["old_token_ends"].is_string(),
+        "{rotated:?}"
+    );
     assert_eq!(list().len(), 2);
     wait_for(&new, 200);
     wait_for(&old, 200);
-    let (newest, _) = token_and_id(&keys(&["rotate", &id, "--grace", "0s", "--expires-in", "1h"]).run());
+    let (newest, _) =
+        token_and_id(&keys(&["rotate", &id, "--grace", "0s", "--expires-in", "1h"]).run());
     assert_eq!(list().len(), 1);
     wait_for(&new, 401);
     wait_for(&newest, 200);
     let log = parse(&keys(&["log", "--json"]).run());
-    let changes: Vec<_> = log.iter().map(|entry| (entry["change"].as_str(), entry["id"].as_str())).collect();
-    assert_eq!(changes, ["create", "rotate", "rotate"].map(|change| (Some(change), Some(&*id))));
-    assert!(log.iter().all(|entry| entry["by"].as_str().is_some_and(|by| by.contains('@'))), "{log:?}");
+    let changes: Vec<_> = log
+        .iter()
+        .map(|entry| (entry["change"].as_str(), entry["id"].as_str()))
+        .collect();
+    assert_eq!(
+        changes,
+        ["create", "rotate", "rotate"].map(|change| (Some(change), Some(&*id)))
+    );
+    assert!(
+        log.iter()
+            .all(|entry| entry["by"].as_str().is_some_and(|by| by.contains('@'))),
+        "{log:?}"
+    );
     let table = keys(&["log"]).run();
-    let columns = ["AT", "BY", "CHANGE", "ID", "LABEL", "SCOPES", "EXPIRES", "OLD", "TOKEN", "ENDS"];
-    assert!(table.stdout.len() == 4 && table.stdout[0].split_whitespace().eq(columns), "{table:?}");
+    let columns = [
+        "AT", "BY", "CHANGE", "ID", "LABEL", "SCOPES", "EXPIRES", "OLD", "TOKEN", "ENDS",
+    ];
+    assert!(
+        table.stdout.len() == 4 && table.stdout[0].split_whitespace().eq(columns),
+        "{table:?}"
+    );
 
     let revoked = keys(&["revoke", &id]).run();
-    assert_eq!((revoked.code, &revoked.stdout), (Some(0), &vec![]), "{revoked:?}");
+    assert_eq!(
+        (revoked.code, &revoked.stdout),
+        (Some(0), &vec![]),
+        "{revoked:?}"
+    );
     let event = event(&revoked);
-    assert_eq!((&event["message"], &event["api_key"]), (&"API key revoked".into(), &id.into()));
+    assert_eq!(
+        (&event["message"], &event["api_key"]),
+        (&"API key revoked".into(), &id.into())
+    );
     wait_for(&newest, 401);
 }
 
@@ -97,10 +161,26 @@ fn follow(program: impl Fn() -> Program) {
 fn a_token_from_elsewhere_is_registered_once_and_not_printed() {
     let space = RedisSpace::new();
     let create = |token: &str, label: &str, scopes: &str| {
-        keys(&space, &["create", "--label", label, "--scopes", scopes, "--token-stdin"]).stdin(token).run()
+        keys(
+            &space,
+            &[
+                "create",
+                "--label",
+                label,
+                "--scopes",
+                scopes,
+                "--token-stdin",
+            ],
+        )
+        .stdin(token)
+        .run()
     };
     let exited = create("from-elsewhere\r\n", "shop", "read,write");
-    assert_eq!((exited.code, &exited.stdout), (Some(0), &vec![]), "{exited:?}");
+    assert_eq!(
+        (exited.code, &exited.stdout),
+        (Some(0), &vec![]),
+        "{exited:?}"
+    );
     assert_eq!(event(&exited)["message"], "API key registered");
     let again = create("from-elsewhere", "shop", "read,write");
     assert_eq!(event(&again)["api_key"], event(&exited)["api_key"]);
@@ -108,10 +188,25 @@ fn a_token_from_elsewhere_is_registered_once_and_not_printed() {
         create("from-elsewhere", label, scopes)
             .assert_refused(1, &[event(&exited)["api_key"].as_str().expect("an id")]);
     }
-    assert_eq!(status(Program::with_redis(&space).start().address(), "from-elsewhere"), 200);
+    assert_eq!(
+        status(
+            Program::with_redis(&space).start().address(),
+            "from-elsewhere"
+        ),
+        200
+    );
 
-    for (input, reason) in [("secret-1\nsecret-2", "does not contain a valid token"), ("animalstore_x", "checksum")] {
-        assert!(!create(input, "x", "read").assert_refused(1, &[reason]).output().contains(input), "{input}");
+    for (input, reason) in [
+        ("secret-1\nsecret-2", "does not contain a valid token"),
+        ("animalstore_x", "checksum"),
+    ] {
+        assert!(
+            !create(input, "x", "read")
+                .assert_refused(1, &[reason])
+                .output()
+                .contains(input),
+            "{input}"
+        );
     }
     assert_eq!(list(&space).len(), 1);
 }
@@ -121,24 +216,53 @@ fn a_label_that_other_keys_have_is_a_warning_with_their_ids() {
     let space = RedisSpace::new();
     let create = |label| keys(&space, &["create", "--label", label]).run();
     let warnings = |exited: &Exited| {
-        let events = exited.stderr.iter().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
-        events.filter(|event| event["level"] == "WARN").collect::<Vec<_>>()
+        let events = exited
+            .stderr
+            .iter()
+            .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        events
+            .filter(|event| event["level"] == "WARN")
+            .collect::<Vec<_>>()
     };
     let first = create("shop");
-    assert!(warnings(&first).is_empty() && warnings(&create("Shop")).is_empty(), "{first:?}");
+    assert!(
+        warnings(&first).is_empty() && warnings(&create("Shop")).is_empty(),
+        "{first:?}"
+    );
     let second = create("shop");
     token_and_id(&second);
-    let [warning] = &warnings(&second)[..] else { panic!("{second:?}") };
+    let [warning] = &warnings(&second)[..] else {
+        panic!("{second:?}")
+    };
     assert_eq!(warning["message"], "other API keys have the same label");
-    assert_eq!((&warning["api_key_label"], &warning["api_keys"]), (&"shop".into(), &token_and_id(&first).1.into()));
+    assert_eq!(
+        (&warning["api_key_label"], &warning["api_keys"]),
+        (&"shop".into(), &token_and_id(&first).1.into())
+    );
 }
 
 #[test]
 fn a_key_is_added_to_a_missing_file_only_with_create() {
     let folder = TempDir::new().unwrap();
-    let keys = |args: &[&str]| Program::in_folder(folder.path()).args(&["keys"]).args(args).run();
-    for args in [&["list"][..], &["revoke", "a"], &["rotate", "a"], &["create", "--label", "shop"]] {
-        keys(args).assert_refused(1, &["animal-store.db: the file does not exist", "add --create to keys create"]);
+    let keys = |args: &[&str]| {
+        Program::in_folder(folder.path())
+            .args(&["keys"])
+            .args(args)
+            .run()
+    };
+    for args in [
+        &["list"][..],
+        &["revoke", "a"],
+        &["rotate", "a"],
+        &["create", "--label", "shop"],
+    ] {
+        keys(args).assert_refused(
+            1,
+            &[
+                "animal-store.db: the file does not exist",
+                "add --create to keys create",
+            ],
+        );
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
     token_and_id(&keys(&["create", "--create", "--label", "shop"]));
@@ -150,25 +274,53 @@ fn the_last_uses_of_each_key_are_listed() {
     let server = RedisServer::start();
     let program = || Program::with_redis_url(&server.url());
     let keys = |args: &[&str]| program().args(&["keys"]).args(args).run();
-    let [used, unused] =
-        ["write", "read"].map(|scopes| token_and_id(&keys(&["create", "--label", "x", "--scopes", scopes])));
+    let [used, unused] = ["write", "read"]
+        .map(|scopes| token_and_id(&keys(&["create", "--label", "x", "--scopes", scopes])));
 
     // A refused use of `getPet` counts as well, and is written by the end of the process.
     let mut running = program().start();
-    HttpClient::new(running.address()).with_token(&used.0).get("/v1/pets/1").assert_status(403);
+    HttpClient::new(running.address())
+        .with_token(&used.0)
+        .get("/v1/pets/1")
+        .assert_status(403);
     running.terminate().assert_success();
 
     let exited = keys(&["list", "--json"]);
-    assert!(exited.stderr.join("\n").contains("earlier uses of API keys are unknown"), "{exited:?}");
-    let entries: Vec<Value> = serde_json::from_str(&exited.stdout.join("\n")).expect("a JSON array");
-    let of = |id: &str| entries.iter().find(|entry| entry["id"] == id).expect("an entry");
+    assert!(
+        exited
+            .stderr
+            .join("\n")
+            .contains("earlier uses of API keys are unknown"),
+        "{exited:?}"
+    );
+    let entries: Vec<Value> =
+        serde_json::from_str(&exited.stdout.join("\n")).expect("a JSON array");
+    let of = |id: &str| {
+        entries
+            .iter()
+            .find(|entry| entry["id"] == id)
+            .expect("an entry")
+    };
     for member in ["last_used", "last_used_get_pet"] {
-        assert!(of(&used.1)[member].is_string() && of(&unused.1)[member].is_null(), "{entries:?}");
+        assert!(
+            of(&used.1)[member].is_string() && of(&unused.1)[member].is_null(),
+            "{entries:?}"
+        );
     }
     server.command(&["ACL", "SETUSER", "default", "-zrange"]);
     let exited = keys(&["list"]);
-    assert_eq!((exited.code, exited.stdout.len()), (Some(0), 3), "{exited:?}");
-    assert!(exited.stderr.join("\n").contains("the uses of the API keys cannot be read"), "{exited:?}");
+    assert_eq!(
+        (exited.code, exited.stdout.len()),
+        (Some(0), 3),
+        "{exited:?}"
+    );
+    assert!(
+        exited
+            .stderr
+            .join("\n")
+            .contains("the uses of the API keys cannot be read"),
+        "{exited:?}"
+    );
 }
 
 #[test]
@@ -176,25 +328,53 @@ fn a_command_that_cannot_be_executed_is_refused() {
     let space = RedisSpace::new();
     let (token, id) = token_and_id(&keys(&space, &["create", "--label", "x"]).run());
     for (args, code, reason) in [
-        (&["revoke", "unknown"][..], 1, "no API key has the id unknown"),
+        (
+            &["revoke", "unknown"][..],
+            1,
+            "no API key has the id unknown",
+        ),
         (&["rotate", "a b"], 1, "1 to 64"),
         (&["rotate", &token], 1, "the argument is a token, not an id"),
         (&["create"], 2, "--label"),
         (&["create", "--label", " "], 2, "not only white space"),
-        (&["create", "--label", "x", "--scopes", "admin"], 2, "read or write"),
-        (&["create", "--label", "x", "--expires-in", "0s"], 2, "a duration from 1s to 100years"),
+        (
+            &["create", "--label", "x", "--scopes", "admin"],
+            2,
+            "read or write",
+        ),
+        (
+            &["create", "--label", "x", "--expires-in", "0s"],
+            2,
+            "a duration from 1s to 100years",
+        ),
         (&["rotate", &id, "--grace", "-1h"], 2, "-1"),
         (&[], 2, "create"),
     ] {
-        assert!(!keys(&space, args).run().assert_refused(code, &[reason]).output().contains(&token), "{args:?}");
+        assert!(
+            !keys(&space, args)
+                .run()
+                .assert_refused(code, &[reason])
+                .output()
+                .contains(&token),
+            "{args:?}"
+        );
     }
     assert_eq!(list(&space).len(), 1);
-    Program::with_key().args(&["keys", "list"]).run().assert_refused(1, &["keys.backend is memory"]);
+    Program::with_key()
+        .args(&["keys", "list"])
+        .run()
+        .assert_refused(1, &["keys.backend is memory"]);
 
     let server = RedisServer::with(&["--requirepass", "right"]);
     let url = format!("redis://:top-secret@localhost:{}", server.port());
     let exited = Program::with_redis_url(&url).args(&["keys", "list"]).run();
-    assert!(!exited.assert_refused(1, &["WRONGPASS"]).output().contains("top-secret"), "{exited:?}");
+    assert!(
+        !exited
+            .assert_refused(1, &["WRONGPASS"])
+            .output()
+            .contains("top-secret"),
+        "{exited:?}"
+    );
 }
 
 /// The token of the new key is printed: it could not be used otherwise.
@@ -202,45 +382,92 @@ fn a_command_that_cannot_be_executed_is_refused() {
 fn a_change_that_no_replica_confirms_is_kept_and_is_not_a_success() {
     let space = RedisSpace::new();
     let (_, id) = token_and_id(&keys(&space, &["create", "--label", "old"]).run());
-    let replicated = |args: &[&str]| keys(&space, args).env("ANIMAL_STORE_KEYS__REDIS__WAIT_REPLICAS", "1").start();
-    let running = [replicated(&["create", "--label", "new"]), replicated(&["revoke", &id])];
+    let replicated = |args: &[&str]| {
+        keys(&space, args)
+            .env("ANIMAL_STORE_KEYS__REDIS__WAIT_REPLICAS", "1")
+            .start()
+    };
+    let running = [
+        replicated(&["create", "--label", "new"]),
+        replicated(&["revoke", &id]),
+    ];
     let [created, revoked] = running.map(Running::wait);
     for exited in [&created, &revoked] {
         let reason = "the change is kept, but a fail-over can lose it";
         assert_eq!(exited.code, Some(1), "{exited:?}");
-        assert!(exited.stderr.last().is_some_and(|line| line.contains(reason)), "{exited:?}");
+        assert!(
+            exited
+                .stderr
+                .last()
+                .is_some_and(|line| line.contains(reason)),
+            "{exited:?}"
+        );
     }
     assert_eq!(event(&revoked)["message"], "API key revoked");
-    let [entry] = &list(&space)[..] else { panic!("one token") };
-    assert_eq!((&entry["id"], created.stdout.len()), (&event(&created)["api_key"], 1));
+    let [entry] = &list(&space)[..] else {
+        panic!("one token")
+    };
+    assert_eq!(
+        (&entry["id"], created.stdout.len()),
+        (&event(&created)["api_key"], 1)
+    );
 }
 
 /// The user of the service may not change keys.
 #[test]
 fn a_url_of_its_own_is_used_for_the_administration() {
     let server = RedisServer::start();
-    server.command(&["ACL", "SETUSER", "reader", "on", ">secret", "%R~*", "+client|tracking", "+exists", "+hmget"]);
+    server.command(&[
+        "ACL",
+        "SETUSER",
+        "reader",
+        "on",
+        ">secret",
+        "%R~*",
+        "+client|tracking",
+        "+exists",
+        "+hmget",
+    ]);
     server.command(&["ACL", "SETUSER", "reader", "+pttl"]);
     let url = format!("redis://reader:secret@localhost:{}", server.port());
-    let program = || Program::with_redis_url(&url).env("ANIMAL_STORE_KEYS__REDIS__ADMIN_URL", &server.url());
-    Program::with_redis_url(&url).args(&["keys", "create", "--label", "x"]).run().assert_refused(1, &["NOPERM"]);
+    let program =
+        || Program::with_redis_url(&url).env("ANIMAL_STORE_KEYS__REDIS__ADMIN_URL", &server.url());
+    Program::with_redis_url(&url)
+        .args(&["keys", "create", "--label", "x"])
+        .run()
+        .assert_refused(1, &["NOPERM"]);
     let (token, _) = token_and_id(&program().args(&["keys", "create", "--label", "x"]).run());
     assert_eq!(status(program().start().address(), &token), 200);
     let found = program().args(&["doctor", "--json"]).run();
-    assert!(found.stdout.iter().any(|line| line.contains("API keys can be changed")), "{found:?}");
+    assert!(
+        found
+            .stdout
+            .iter()
+            .any(|line| line.contains("API keys can be changed")),
+        "{found:?}"
+    );
 }
 
 #[test]
 fn a_result_or_an_event_that_cannot_be_written_is_not_a_success() {
     let space = RedisSpace::new();
-    let create = |script| keys(&space, &["create", "--label", "x"]).run_by_shell(script).run();
+    let create = |script| {
+        keys(&space, &["create", "--label", "x"])
+            .run_by_shell(script)
+            .run()
+    };
     create(r#"exec "$@" >/dev/full"#).assert_refused(1, &["could not be printed"]);
     let exited = create(r#"exec "$@" 2>/dev/full"#);
-    assert!(exited.code == Some(1) && exited.stdout[0].starts_with("animalstore_"), "{exited:?}");
+    assert!(
+        exited.code == Some(1) && exited.stdout[0].starts_with("animalstore_"),
+        "{exited:?}"
+    );
 }
 
 /// Returns the standard output of `keys list` of the file in this folder.
 pub(crate) fn list_in(folder: &Path) -> String {
-    let exited = Program::in_folder(folder).args(&["keys", "list", "--json"]).run();
+    let exited = Program::in_folder(folder)
+        .args(&["keys", "list", "--json"])
+        .run();
     exited.assert_success().stdout.join("\n")
 }

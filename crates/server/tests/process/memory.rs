@@ -27,7 +27,11 @@ fn a_client_that_does_not_read_a_file_holds_little_memory() {
 #[test]
 fn a_client_that_does_not_read_a_file_over_tls_holds_little_memory() {
     let (program, certificates) = tls::program();
-    assert_held(program.start(), |address| RawConnection::open_tls(address, &certificates.authority), 150);
+    assert_held(
+        program.start(),
+        |address| RawConnection::open_tls(address, &certificates.authority),
+        150,
+    );
 }
 
 /// Asserts that each client holds less than this number of KiB.
@@ -57,14 +61,24 @@ fn assert_held(mut running: Running, connect: impl Fn(SocketAddr) -> RawConnecti
 fn memory_kib(pid: u32, name: &str) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
     let value = status.lines().find_map(|line| line.strip_prefix(name))?;
-    Some(value.trim().trim_end_matches(" kB").parse().expect("a number"))
+    Some(
+        value
+            .trim()
+            .trim_end_matches(" kB")
+            .parse()
+            .expect("a number"),
+    )
 }
 
 /// Runs a program until it exits, and returns its greatest memory in KiB that is seen, without what is mapped of files.
 #[track_caller]
 fn peak_kib(program: Program) -> u64 {
     let (running, peak) = (program.start(), Cell::new(0));
-    wait_until(|| memory_kib(running.pid(), "RssAnon:").map(|kib| peak.set(kib.max(peak.get()))).is_none());
+    wait_until(|| {
+        memory_kib(running.pid(), "RssAnon:")
+            .map(|kib| peak.set(kib.max(peak.get())))
+            .is_none()
+    });
     assert_eq!(running.wait().code, Some(0));
     peak.get()
 }
@@ -74,7 +88,10 @@ fn peak_kib(program: Program) -> u64 {
 #[track_caller]
 fn assert_same_peak([few, many]: [usize; 2], peak_kib: impl Fn(usize) -> u64) {
     let [few, many] = [few, many].map(peak_kib);
-    assert!(many < few + 20 * 1024, "{few} KiB for few pets, {many} KiB for many");
+    assert!(
+        many < few + 20 * 1024,
+        "{few} KiB for few pets, {many} KiB for many"
+    );
 }
 
 /// A store with this many pets, each with a name of 1,020 bytes.
@@ -111,7 +128,11 @@ fn an_import_holds_some_lines() {
     assert_same_peak([300, 2_300], |pets| {
         let mut file = BufWriter::new(NamedTempFile::new().expect("a file"));
         for number in 0..pets {
-            writeln!(file, r#"{{"name":"{number}","categoryId":1,"note":"{note}"}}"#).expect("written");
+            writeln!(
+                file,
+                r#"{{"name":"{number}","categoryId":1,"note":"{note}"}}"#
+            )
+            .expect("written");
         }
         let (file, store) = (file.into_inner().expect("written"), Store::sqlite());
         let path = file.path().to_str().expect("UTF-8");

@@ -14,11 +14,24 @@ fn row(family: &str) -> String {
     let (name, help) = help.split_once(' ').expect("a name and a help");
     let (kind, samples) = samples.split_once('\n').expect("a type and samples");
     let kind = kind.strip_prefix(name).expect("the same name");
-    let labels = samples.lines().find_map(|line| line.split_once('{')).map_or("", |(_, labels)| labels);
-    let labels = labels.split("\",").filter_map(|label| label.split_once('=')).map(|(label, _)| label);
-    let labels: Vec<_> = labels.filter(|label| *label != "le").map(|label| format!(" `{label}`")).collect();
+    let labels = samples
+        .lines()
+        .find_map(|line| line.split_once('{'))
+        .map_or("", |(_, labels)| labels);
+    let labels = labels
+        .split("\",")
+        .filter_map(|label| label.split_once('='))
+        .map(|(label, _)| label);
+    let labels: Vec<_> = labels
+        .filter(|label| *label != "le")
+        .map(|label| format!(" `{label}`"))
+        .collect();
     let suffix = if kind == " counter" { "_total" } else { "" };
-    format!("| `{name}{suffix}` |{kind} |{} | {} |", labels.join(","), help.trim_end_matches('.'))
+    format!(
+        "| `{name}{suffix}` |{kind} |{} | {} |",
+        labels.join(","),
+        help.trim_end_matches('.')
+    )
 }
 
 /// A metric has several rows if its meaning depends on the backend.
@@ -32,8 +45,18 @@ fn the_document_lists_exactly_the_metrics_of_the_service() {
     for program in [servers, tls::program().0, Program::with_file()] {
         let mut running = program.start();
         let response = HttpClient::new(running.management_address()).get("/metrics");
-        let rows: Vec<_> = response.assert_status(200).text().split("# HELP ").skip(1).map(row).collect();
-        assert_eq!(rows.iter().collect::<BTreeSet<_>>().len(), rows.len(), "a metric is given twice: {rows:#?}");
+        let rows: Vec<_> = response
+            .assert_status(200)
+            .text()
+            .split("# HELP ")
+            .skip(1)
+            .map(row)
+            .collect();
+        assert_eq!(
+            rows.iter().collect::<BTreeSet<_>>().len(),
+            rows.len(),
+            "a metric is given twice: {rows:#?}"
+        );
         found.extend(rows);
     }
 

@@ -7,17 +7,28 @@ use serde_json::Value;
 
 pub(crate) fn create_request(address: SocketAddr, token: &str, name: &str) -> Request {
     let body = format!(r#"{{"name":"{name}","categoryId":1}}"#);
-    HttpClient::new(address).with_token(token).request("POST", "/v1/pets").json(body)
+    HttpClient::new(address)
+        .with_token(token)
+        .request("POST", "/v1/pets")
+        .json(body)
 }
 
 /// Sends the head of a create, and of its body nothing. The service responds with 100 once the request is in flight.
 #[track_caller]
 pub(crate) fn begin_create(address: SocketAddr, token: &str) -> RawConnection {
-    HttpClient::new(address).with_token(token).request("POST", "/v1/pets").begin_json(29)
+    HttpClient::new(address)
+        .with_token(token)
+        .request("POST", "/v1/pets")
+        .begin_json(29)
 }
 
 /// A [`create_request`] with an idempotency key.
-pub(crate) fn keyed_create_request(address: SocketAddr, token: &str, key: &str, name: &str) -> Request {
+pub(crate) fn keyed_create_request(
+    address: SocketAddr,
+    token: &str,
+    key: &str,
+    name: &str,
+) -> Request {
     create_request(address, token, name).header("Idempotency-Key", key)
 }
 
@@ -28,7 +39,10 @@ pub(crate) fn is_replay(response: &Response) -> bool {
 /// Returns the status code of a list with this token.
 #[track_caller]
 pub(crate) fn status(address: SocketAddr, token: &str) -> u16 {
-    HttpClient::new(address).with_token(token).get("/v1/pets").status
+    HttpClient::new(address)
+        .with_token(token)
+        .get("/v1/pets")
+        .status
 }
 
 /// Returns the body of every page, as a client that follows the links gets it.
@@ -39,7 +53,9 @@ pub(crate) fn pages(address: SocketAddr, token: &str) -> Vec<String> {
     loop {
         let response = client.get(&path);
         pages.push(response.assert_status(200).text().to_owned());
-        let Some(link) = response.header("Link") else { return pages };
+        let Some(link) = response.header("Link") else {
+            return pages;
+        };
         let reference = link.split(['<', '>']).nth(1).expect("a reference");
         path = format!("/v1/pets{reference}");
     }
@@ -49,5 +65,8 @@ pub(crate) fn pages(address: SocketAddr, token: &str) -> Vec<String> {
 #[track_caller]
 pub(crate) fn list_all(address: SocketAddr, token: &str) -> Vec<Value> {
     let pages = pages(address, token);
-    pages.iter().flat_map(|page| serde_json::from_str::<Vec<Value>>(page).expect("a list")).collect()
+    pages
+        .iter()
+        .flat_map(|page| serde_json::from_str::<Vec<Value>>(page).expect("a list"))
+        .collect()
 }

@@ -19,20 +19,30 @@ not JSON
 
 /// Imports standard input under this name.
 fn import(store: &Store, name: &str) -> Program {
-    store.program().args(&["pets", "import", "-", "--create", "--name", name])
+    store
+        .program()
+        .args(&["pets", "import", "-", "--create", "--name", name])
 }
 
 /// Returns the value of a line of the result.
 #[track_caller]
 fn result<'a>(exited: &'a Exited, name: &str) -> &'a str {
-    let line = exited.stdout.iter().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+    let line = exited
+        .stdout
+        .iter()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
     line.unwrap_or_else(|| panic!("no {name}: {exited:?}"))
 }
 
 #[track_caller]
 fn assert_counts(exited: &Exited, added: usize, present: usize, refused: usize) {
-    let counts = ["added", "already present", "refused"].map(|name| result(exited, name).to_owned());
-    assert_eq!(counts, [added, present, refused].map(|count| count.to_string()), "{exited:?}");
+    let counts =
+        ["added", "already present", "refused"].map(|name| result(exited, name).to_owned());
+    assert_eq!(
+        counts,
+        [added, present, refused].map(|count| count.to_string()),
+        "{exited:?}"
+    );
     assert_eq!(exited.code, Some(i32::from(refused > 0)), "{exited:?}");
 }
 
@@ -61,14 +71,24 @@ fn refused_lines_are_reported_and_a_corrected_file_adds_what_is_missing() {
     let store = Store::sqlite();
     let exited = import(&store, "x").stdin(BAD_LINES).run();
     assert_counts(&exited, 2, 0, 3);
-    let [blank, syntax, two, error] = &exited.stderr[..] else { panic!("{exited:?}") };
-    assert!(blank.starts_with("line 2: ") && blank.contains("name"), "{blank}");
+    let [blank, syntax, two, error] = &exited.stderr[..] else {
+        panic!("{exited:?}")
+    };
+    assert!(
+        blank.starts_with("line 2: ") && blank.contains("name"),
+        "{blank}"
+    );
     assert!(syntax.starts_with("line 3: "), "{syntax}");
-    assert!(two.starts_with("line 4: ") && two.contains("categoryId") && two.contains("status"), "{two}");
+    assert!(
+        two.starts_with("line 4: ") && two.contains("categoryId") && two.contains("status"),
+        "{two}"
+    );
     assert_eq!(error, "animal-store: refused lines: 3");
 
-    let corrected =
-        BAD_LINES.replace("\"x\",\"status\":\"lost\"", "3").replace("not JSON\n", "").replace("\" \"", "\"Pia\"");
+    let corrected = BAD_LINES
+        .replace("\"x\",\"status\":\"lost\"", "3")
+        .replace("not JSON\n", "")
+        .replace("\" \"", "\"Pia\"");
     assert_counts(&import(&store, "x").stdin(&corrected).run(), 2, 2, 0);
     assert_eq!(store.pets().len(), 4);
 }
@@ -78,10 +98,18 @@ fn a_signal_ends_an_import_that_waits_for_its_input_and_says_how_to_go_on() {
     let store = Store::sqlite();
     let (input, mut writer) = std::io::pipe().expect("a pipe");
     let running = import(&store, "x").standard_input(input).start();
-    writer.write_all((odd_pets(10).join("\n") + "\n").as_bytes()).expect("written");
+    writer
+        .write_all((odd_pets(10).join("\n") + "\n").as_bytes())
+        .expect("written");
     wait_until(|| !store.run(&["pets", "export"]).stdout.is_empty());
     running.signal("INT");
-    running.wait().assert_refused(1, &["run the same command again", "pets import - --create --name x"]);
+    running.wait().assert_refused(
+        1,
+        &[
+            "run the same command again",
+            "pets import - --create --name x",
+        ],
+    );
 }
 
 #[test]
@@ -91,9 +119,13 @@ fn a_signal_ends_an_import_whose_report_of_refused_lines_is_not_read() {
     let program = import(&store, "x").stdin(&"not JSON\n".repeat(100));
     let running = program.stderr(stderr).start();
     // The first argument of a system call is the descriptor: a thread writes to standard error.
-    let tasks =
-        || fs::read_dir(format!("/proc/{}/task", running.pid())).expect("it runs").map(|task| task.expect("a thread"));
-    let system_call = |task: fs::DirEntry| fs::read_to_string(task.path().join("syscall")).unwrap_or_default();
+    let tasks = || {
+        fs::read_dir(format!("/proc/{}/task", running.pid()))
+            .expect("it runs")
+            .map(|task| task.expect("a thread"))
+    };
+    let system_call =
+        |task: fs::DirEntry| fs::read_to_string(task.path().join("syscall")).unwrap_or_default();
     wait_until(|| tasks().any(|task| system_call(task).split(' ').nth(1) == Some("0x2")));
     assert!(tasks().count() < 50);
     running.signal("INT");
@@ -104,7 +136,9 @@ fn a_signal_ends_an_import_whose_report_of_refused_lines_is_not_read() {
 fn an_import_that_cannot_begin_is_refused() {
     let store = Store::sqlite();
     let named = ["pets", "import", "-", "--name", "x"];
-    store.run(&named).assert_refused(1, &["animal-store.db: the file does not exist", "--create"]);
+    store
+        .run(&named)
+        .assert_refused(1, &["animal-store.db: the file does not exist", "--create"]);
     for (file, code, reason) in [
         ("missing.ndjson", 1, "missing.ndjson cannot be read"),
         ("/", 1, "/ cannot be read"),
@@ -112,11 +146,17 @@ fn an_import_that_cannot_begin_is_refused() {
         ("/proc/self/fd/0", 2, "--name"),
     ] {
         let (input, _writer) = std::io::pipe().expect("a pipe");
-        let import = store.program().args(&["pets", "import", file, "--create"]).standard_input(input);
+        let import = store
+            .program()
+            .args(&["pets", "import", file, "--create"])
+            .standard_input(input);
         import.run().assert_refused(code, &[reason]);
     }
     assert!(!store.has_file());
     for args in [&named[..], &["pets", "export"], &["backup", "x"]] {
-        Program::with_key().args(args).run().assert_refused(2, &["storage.backend is memory"]);
+        Program::with_key()
+            .args(args)
+            .run()
+            .assert_refused(2, &["storage.backend is memory"]);
     }
 }

@@ -34,7 +34,10 @@ impl Program {
         let mut command = Command::new(env!("CARGO_BIN_EXE_animal-store"));
         let directory = TempDir::new().expect("a working directory");
         command.env_clear().current_dir(directory.path());
-        Self { command: with_pipes(command), directory }
+        Self {
+            command: with_pipes(command),
+            directory,
+        }
     }
 
     /// A program on free ports, without a drain delay, with pets and API keys in the default file.
@@ -96,9 +99,18 @@ impl Program {
     pub(crate) fn run_by_shell(mut self, script: &str) -> Self {
         let mut shell = Command::new("bash");
         let folder = self.command.get_current_dir().expect("a folder");
-        shell.env_clear().current_dir(folder).args(["-c", script, "bash"]);
-        shell.envs(self.command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        shell.arg(self.command.get_program()).args(self.command.get_args());
+        shell
+            .env_clear()
+            .current_dir(folder)
+            .args(["-c", script, "bash"]);
+        shell.envs(
+            self.command
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
+        shell
+            .arg(self.command.get_program())
+            .args(self.command.get_args());
         self.command = with_pipes(shell);
         self
     }
@@ -117,7 +129,9 @@ impl Program {
     /// Sets the content of standard input.
     pub(crate) fn stdin(self, text: &str) -> Self {
         let mut file = tempfile::tempfile().expect("a file");
-        file.write_all(text.as_bytes()).and_then(|()| file.rewind()).expect("written");
+        file.write_all(text.as_bytes())
+            .and_then(|()| file.rewind())
+            .expect("written");
         self.standard_input(file)
     }
 
@@ -140,7 +154,10 @@ impl Program {
     }
 
     pub(crate) fn start(mut self) -> Running {
-        Running::new(self.command.spawn().expect("the program starts"), self.directory)
+        Running::new(
+            self.command.spawn().expect("the program starts"),
+            self.directory,
+        )
     }
 
     /// Runs the program until it exits.
@@ -151,7 +168,10 @@ impl Program {
 }
 
 fn with_pipes(mut command: Command) -> Command {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     command
 }
 
@@ -160,15 +180,31 @@ fn with_pipes(mut command: Command) -> Command {
 pub(crate) fn terminal() -> (File, OwnedFd) {
     let pair = openpty(None, None).expect("a terminal");
     // Duplicates are closed in processes that are started.
-    (pair.master.try_clone().expect("a duplicate").into(), pair.slave.try_clone().expect("a duplicate"))
+    (
+        pair.master.try_clone().expect("a duplicate").into(),
+        pair.slave.try_clone().expect("a duplicate"),
+    )
 }
 
 /// Runs a line in a shell, as pasted in this folder. Returns its output.
 #[track_caller]
 pub(crate) fn paste(line: &str, folder: &Path) -> Exited {
-    let output = Command::new("bash").args(["-c", line]).current_dir(folder).output().expect("bash is installed");
-    let lines = |bytes: &[u8]| String::from_utf8_lossy(bytes).lines().map(str::to_owned).collect();
-    let exited = Exited { code: output.status.code(), stdout: lines(&output.stdout), stderr: lines(&output.stderr) };
+    let output = Command::new("bash")
+        .args(["-c", line])
+        .current_dir(folder)
+        .output()
+        .expect("bash is installed");
+    let lines = |bytes: &[u8]| {
+        String::from_utf8_lossy(bytes)
+            .lines()
+            .map(str::to_owned)
+            .collect()
+    };
+    let exited = Exited {
+        code: output.status.code(),
+        stdout: lines(&output.stdout),
+        stderr: lines(&output.stderr),
+    };
     assert_eq!(exited.code, Some(0), "{line}: {exited:?}");
     exited
 }

@@ -18,19 +18,37 @@ fn managed() -> (UnixDatagram, TempDir, Program) {
 }
 
 #[test]
-fn the_manager_is_notified_of_the_start_and_lets_a_stop_take_five_seconds_longer_than_its_timeout() {
+fn the_manager_is_notified_of_the_start_and_lets_a_stop_take_five_seconds_longer_than_its_timeout()
+{
     let (socket, _folder, program) = managed();
     let receive = || {
         let mut buffer = [0; 1024];
         let length = socket.recv(&mut buffer).expect("a notification");
-        str::from_utf8(&buffer[..length]).expect("UTF-8").lines().map(str::to_owned).collect::<Vec<_>>()
+        str::from_utf8(&buffer[..length])
+            .expect("UTF-8")
+            .lines()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
     };
     let mut running = program.env("ANIMAL_STORE_SHUTDOWN__TIMEOUT", "90s").start();
     let address = running.address();
-    assert_eq!(receive(), ["READY=1".to_owned(), format!("STATUS=listening on {address}")]);
+    assert_eq!(
+        receive(),
+        [
+            "READY=1".to_owned(),
+            format!("STATUS=listening on {address}")
+        ]
+    );
 
     running.signal("TERM");
-    assert_eq!(receive(), ["STOPPING=1", "EXTEND_TIMEOUT_USEC=95000000", "STATUS=shutting down"]);
+    assert_eq!(
+        receive(),
+        [
+            "STOPPING=1",
+            "EXTEND_TIMEOUT_USEC=95000000",
+            "STATUS=shutting down"
+        ]
+    );
     assert_eq!(running.wait().code, Some(0));
 }
 
@@ -44,16 +62,27 @@ fn a_manager_that_does_not_receive_delays_neither_requests_nor_the_end() {
         sender.set_nonblocking(true).expect("an option");
         sent = sender.send_to(b"full", folder.path().join("notify"));
     }
-    let with = |socket| Program::with_key().env("NOTIFY_SOCKET", socket).env("LISTEN_FDS", "");
+    let with = |socket| {
+        Program::with_key()
+            .env("NOTIFY_SOCKET", socket)
+            .env("LISTEN_FDS", "")
+    };
     // A notification waits for room in the queue. Without the name of a socket, there is no manager.
-    for (program, fails) in [(full, false), (with("/missing/notify"), true), (with(""), false)] {
+    for (program, fails) in [
+        (full, false),
+        (with("/missing/notify"), true),
+        (with(""), false),
+    ] {
         let mut running = program.env("ANIMAL_STORE_LOG__FILTER", "debug").start();
         let client = HttpClient::new(running.address());
         for _ in 0..100 {
             assert_eq!(client.get("/v1/pets").status, 401);
         }
         let exited = running.terminate();
-        let has_failed = exited.assert_success().output().contains("the service manager cannot be notified");
+        let has_failed = exited
+            .assert_success()
+            .output()
+            .contains("the service manager cannot be notified");
         assert_eq!(has_failed, fails, "{exited:?}");
     }
 }

@@ -17,7 +17,9 @@ use crate::{
 /// A program with a drain delay, which may be five minutes.
 fn start_with_drain_delay(delay: &str) -> Running {
     let program = Program::with_key().env("ANIMAL_STORE_SHUTDOWN__TIMEOUT", "10m");
-    program.env("ANIMAL_STORE_SHUTDOWN__DRAIN_DELAY", delay).start()
+    program
+        .env("ANIMAL_STORE_SHUTDOWN__DRAIN_DELAY", delay)
+        .start()
 }
 
 /// Sends the first signal, and the second one as soon as it counts: after a second. There is no event to wait for.
@@ -33,7 +35,9 @@ fn signal_twice(running: &mut Running, signals: [&str; 2]) {
 #[test]
 fn a_second_signal_ends_the_process_at_once_with_an_error_only_if_requests_are_in_flight() {
     for signals in [["TERM", "INT"], ["INT", "TERM"]] {
-        let mut running = Program::with_key().env("ANIMAL_STORE_SHUTDOWN__TIMEOUT", "2m").start();
+        let mut running = Program::with_key()
+            .env("ANIMAL_STORE_SHUTDOWN__TIMEOUT", "2m")
+            .start();
         let mut hanging = begin_create(running.address(), TOKEN);
         hanging.response().assert_status(100);
         signal_twice(&mut running, signals);
@@ -48,7 +52,9 @@ fn a_second_signal_ends_the_process_at_once_with_an_error_only_if_requests_are_i
 
 #[test]
 fn signals_that_arrive_together_are_one_and_requests_in_flight_are_completed() {
-    let mut running = Program::with_key().env("ANIMAL_STORE_LOG__FILTER", "debug").start();
+    let mut running = Program::with_key()
+        .env("ANIMAL_STORE_LOG__FILTER", "debug")
+        .start();
     let mut connection = begin_create(running.address(), TOKEN);
     connection.response().assert_status(100);
     // Both arrive as soon as the process continues.
@@ -72,7 +78,11 @@ fn sigterm_waits_for_the_drain_delay_while_ready_is_503_and_sigint_skips_it() {
     assert_eq!(HttpClient::new(management).get("/ready").status, 503);
     assert_eq!(status(address, TOKEN), 200);
     running.wait().assert_success();
-    assert!(start.elapsed() >= Duration::from_secs(3), "{:?}", start.elapsed());
+    assert!(
+        start.elapsed() >= Duration::from_secs(3),
+        "{:?}",
+        start.elapsed()
+    );
 
     let mut running = start_with_drain_delay("5m");
     running.address();
@@ -85,8 +95,16 @@ fn a_signal_during_the_start_ends_it_gracefully() {
     for signal in ["TERM", "INT"] {
         let folder = tempfile::TempDir::new().unwrap();
         let pipe = folder.path().join("animal-store.toml");
-        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-        let running = Program::with_key().args(&["--config", pipe.to_str().unwrap()]).start();
+        assert!(
+            Command::new("mkfifo")
+                .arg(&pipe)
+                .status()
+                .unwrap()
+                .success()
+        );
+        let running = Program::with_key()
+            .args(&["--config", pipe.to_str().unwrap()])
+            .start();
         // Opening a named pipe waits for its reader: the program reads its configuration, and gets none.
         let configuration = OpenOptions::new().write(true).open(&pipe).unwrap();
         running.signal(signal);
@@ -115,10 +133,15 @@ fn sighup_ends_the_process_gracefully_if_its_terminal_has_hung_up() {
 fn while_postgresql_is_frozen_sigterm_ends_the_process_by_its_deadline() {
     let server = PostgresServer::start();
     let program = |timeout: &str| {
-        let program = Program::with_postgres(&server.url("postgres")).env("ANIMAL_STORE_SHUTDOWN__TIMEOUT", timeout);
-        let mut running = program.env("ANIMAL_STORE_STORAGE__POSTGRES__TIMEOUT", "1m").start();
+        let program = Program::with_postgres(&server.url("postgres"))
+            .env("ANIMAL_STORE_SHUTDOWN__TIMEOUT", timeout);
+        let mut running = program
+            .env("ANIMAL_STORE_STORAGE__POSTGRES__TIMEOUT", "1m")
+            .start();
         let address = running.address();
-        create_request(address, TOKEN, "Rex").send().assert_status(201);
+        create_request(address, TOKEN, "Rex")
+            .send()
+            .assert_status(201);
         (running, address)
     };
     let (idle, _) = program("2m");
@@ -129,10 +152,15 @@ fn while_postgresql_is_frozen_sigterm_ends_the_process_by_its_deadline() {
     let mut hanging = create_request(address, TOKEN, "Tom").begin().unwrap();
     wait_until(|| metric(management, in_flight) == 1);
 
-    busy.terminate().assert_error(1, &["shutdown timeout", "cut off: 1"]);
+    busy.terminate()
+        .assert_error(1, &["shutdown timeout", "cut off: 1"]);
     hanging.assert_closed();
     let start = Instant::now();
     assert_eq!(idle.terminate().code, Some(0));
-    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+    assert!(
+        start.elapsed() < Duration::from_secs(30),
+        "{:?}",
+        start.elapsed()
+    );
     server.resume();
 }

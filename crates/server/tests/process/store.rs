@@ -41,7 +41,12 @@ impl Store {
 
     /// Path of the SQLite file.
     fn path(folder: &TempDir) -> String {
-        folder.path().join("animal-store.db").to_str().expect("UTF-8").to_owned()
+        folder
+            .path()
+            .join("animal-store.db")
+            .to_str()
+            .expect("UTF-8")
+            .to_owned()
     }
 
     /// A program over the store, with the API key [`TOKEN`].
@@ -56,14 +61,21 @@ impl Store {
 
     /// A program over the store with API keys of its own.
     pub(crate) fn with_own_keys(&self) -> Program {
-        let backend = if let Self::Sqlite(_) = self { "sqlite" } else { "postgres" };
+        let backend = if let Self::Sqlite(_) = self {
+            "sqlite"
+        } else {
+            "postgres"
+        };
         self.program().env("ANIMAL_STORE_KEYS__BACKEND", backend)
     }
 
     /// A configuration file of the store, with API keys as these lines of TOML say.
     pub(crate) fn config(&self, keys: &str) -> String {
         let storage = match self {
-            Self::Sqlite(folder) => format!("backend = \"sqlite\"\nsqlite.path = \"{}\"", Self::path(folder)),
+            Self::Sqlite(folder) => format!(
+                "backend = \"sqlite\"\nsqlite.path = \"{}\"",
+                Self::path(folder)
+            ),
             Self::Postgres(database) => format!(
                 "backend = \"postgres\"\npostgres.url = \"{}\"\npostgres.timeout = \"{LONG_TIMEOUT}\"",
                 database.url()
@@ -82,7 +94,8 @@ impl Store {
     pub(crate) fn execute(&self, sql: &str) {
         match self {
             Self::Sqlite(folder) => {
-                let mut connection = SqliteConnection::establish(&Self::path(folder)).expect("a connection");
+                let mut connection =
+                    SqliteConnection::establish(&Self::path(folder)).expect("a connection");
                 connection.batch_execute(sql).expect("it is executed");
             }
             Self::Postgres(database) => drop(database.sql(sql)),
@@ -108,7 +121,11 @@ impl Store {
     pub(crate) fn import(&self, text: &str) {
         static IMPORTS: AtomicUsize = AtomicUsize::new(0);
         let name = IMPORTS.fetch_add(1, Ordering::Relaxed).to_string();
-        let exited = self.program().args(&["pets", "import", "-", "--create", "--name", &name]).stdin(text).run();
+        let exited = self
+            .program()
+            .args(&["pets", "import", "-", "--create", "--name", &name])
+            .stdin(text)
+            .run();
         assert_eq!(exited.code, Some(0), "{exited:?}");
     }
 
@@ -134,16 +151,35 @@ pub(crate) fn without_ids(lines: &[String]) -> Vec<String> {
 }
 
 /// Names that a careless format would change.
-const ODD_NAMES: [&str; 8] =
-    ["a,b;c", "say \"sit\"", " spaces ", "back\\slash \\n", "🐕‍🦺", "#end pets=1", "\u{2028}line\u{feff}", "null"];
+const ODD_NAMES: [&str; 8] = [
+    "a,b;c",
+    "say \"sit\"",
+    " spaces ",
+    "back\\slash \\n",
+    "🐕‍🦺",
+    "#end pets=1",
+    "\u{2028}line\u{feff}",
+    "null",
+];
 
 /// Lines of NDJSON, made elsewhere: pets with odd names and all statuses, and with ids, which an import ignores.
 pub(crate) fn odd_pets(count: usize) -> Vec<String> {
     let line = |number: usize| {
-        let name = ODD_NAMES.get(number % 20).map_or_else(|| format!("pet {number}"), |name| format!("{name}{number}"));
-        let status = ["", r#","status":"available""#, r#","status":"pending""#, r#","status":"sold""#][number % 4];
+        let name = ODD_NAMES
+            .get(number % 20)
+            .map_or_else(|| format!("pet {number}"), |name| format!("{name}{number}"));
+        let status = [
+            "",
+            r#","status":"available""#,
+            r#","status":"pending""#,
+            r#","status":"sold""#,
+        ][number % 4];
         let name = serde_json::Value::from(name);
-        format!(r#"{{"id":{},"name":{name},"categoryId":{}{status}}}"#, number * 3 + 1, number % 1000 + 1)
+        format!(
+            r#"{{"id":{},"name":{name},"categoryId":{}{status}}}"#,
+            number * 3 + 1,
+            number % 1000 + 1
+        )
     };
     (0..count).map(line).collect()
 }

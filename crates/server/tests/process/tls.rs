@@ -42,7 +42,14 @@ fn start() -> (Running, SocketAddr, Certificates) {
 /// Sends a request with `openssl s_client`. Returns what it prints, with the response.
 pub(crate) fn s_client(address: SocketAddr, authority: &Path, options: &[&str]) -> String {
     let mut client = Command::new("openssl")
-        .args(["s_client", "-ign_eof", "-servername", "localhost", "-verify_return_error", "-CAfile"])
+        .args([
+            "s_client",
+            "-ign_eof",
+            "-servername",
+            "localhost",
+            "-verify_return_error",
+            "-CAfile",
+        ])
         .arg(authority)
         .args(["-connect", &address.to_string()])
         .args(options)
@@ -53,9 +60,17 @@ pub(crate) fn s_client(address: SocketAddr, authority: &Path, options: &[&str]) 
         .expect("OpenSSL is installed");
     // Fails if the handshake has failed.
     let request = GET.replace("Host", "Connection: close\r\nHost");
-    let _ = client.stdin.take().expect("a pipe").write_all(request.as_bytes());
+    let _ = client
+        .stdin
+        .take()
+        .expect("a pipe")
+        .write_all(request.as_bytes());
     let output = client.wait_with_output().expect("an exit status");
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
 }
 
 pub(crate) fn has_response(output: &str) -> bool {
@@ -65,14 +80,33 @@ pub(crate) fn has_response(output: &str) -> bool {
 #[test]
 fn tls_1_2_and_1_3_are_accepted_and_older_versions_and_plain_http_are_refused() {
     let (_running, address, certificates) = start();
-    for (options, protocol) in [(&["-tls1_2"][..], "TLSv1.2"), (&["-tls1_3"], "TLSv1.3"), (&[], "TLSv1.3")] {
+    for (options, protocol) in [
+        (&["-tls1_2"][..], "TLSv1.2"),
+        (&["-tls1_3"], "TLSv1.3"),
+        (&[], "TLSv1.3"),
+    ] {
         let output = s_client(address, &certificates.authority, options);
-        assert!(has_response(&output) && output.contains(&format!("New, {protocol}")), "{output}");
+        assert!(
+            has_response(&output) && output.contains(&format!("New, {protocol}")),
+            "{output}"
+        );
     }
-    let output = s_client(address, &certificates.authority, &["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"]);
-    assert!(!has_response(&output) && output.contains("Cipher is (NONE)"), "{output}");
-    let mut plain = HttpClient::new(address).request("GET", "/").begin().expect("a connection");
-    let refusal = plain.try_response().expect_err("an alert of TLS, and the end of the connection");
+    let output = s_client(
+        address,
+        &certificates.authority,
+        &["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"],
+    );
+    assert!(
+        !has_response(&output) && output.contains("Cipher is (NONE)"),
+        "{output}"
+    );
+    let mut plain = HttpClient::new(address)
+        .request("GET", "/")
+        .begin()
+        .expect("a connection");
+    let refusal = plain
+        .try_response()
+        .expect_err("an alert of TLS, and the end of the connection");
     assert_eq!(refusal.kind(), ErrorKind::UnexpectedEof, "{refusal}");
 }
 
@@ -81,16 +115,27 @@ fn authorities_of_clients_require_a_certificate_that_one_of_them_has_signed() {
     let (program, certificates) = program();
     let strangers = tempfile::tempdir().expect("a folder");
     let stranger = Certificates::make(strangers.path());
-    let mut running = program.env("ANIMAL_STORE_HTTP__TLS__CLIENT_CA_FILE", "authority.pem").start();
+    let mut running = program
+        .env("ANIMAL_STORE_HTTP__TLS__CLIENT_CA_FILE", "authority.pem")
+        .start();
     let address = running.address();
     for version in ["-tls1_2", "-tls1_3"] {
         let with = |files: Option<&Certificates>| {
-            let paths = files.map(|files| [&files.client, &files.client_key].map(|path| path.to_str().expect("UTF-8")));
+            let paths = files.map(|files| {
+                [&files.client, &files.client_key].map(|path| path.to_str().expect("UTF-8"))
+            });
             let mut options = vec![version];
-            options.extend(paths.into_iter().flat_map(|[certificate, key]| ["-cert", certificate, "-key", key]));
+            options.extend(
+                paths
+                    .into_iter()
+                    .flat_map(|[certificate, key]| ["-cert", certificate, "-key", key]),
+            );
             has_response(&s_client(address, &certificates.authority, &options))
         };
-        assert_eq!([Some(&certificates), None, Some(&stranger)].map(with), [true, false, false]);
+        assert_eq!(
+            [Some(&certificates), None, Some(&stranger)].map(with),
+            [true, false, false]
+        );
     }
 }
 
@@ -99,10 +144,12 @@ fn sessions_are_resumed_only_if_clients_need_no_certificate() {
     for authorities in ["", "authority.pem"] {
         let (program, certificates) = program();
         let session = program.directory().join("session");
-        let mut running = program.env("ANIMAL_STORE_HTTP__TLS__CLIENT_CA_FILE", authorities).start();
+        let mut running = program
+            .env("ANIMAL_STORE_HTTP__TLS__CLIENT_CA_FILE", authorities)
+            .start();
         let address = running.address();
-        let [certificate, key, path] =
-            [&certificates.client, &certificates.client_key, &session].map(|path| path.to_str().expect("UTF-8"));
+        let [certificate, key, path] = [&certificates.client, &certificates.client_key, &session]
+            .map(|path| path.to_str().expect("UTF-8"));
         for version in ["-tls1_2", "-tls1_3"] {
             let client = |options: &[&str]| {
                 let options = [&[version, "-cert", certificate, "-key", key], options].concat();
@@ -110,7 +157,11 @@ fn sessions_are_resumed_only_if_clients_need_no_certificate() {
             };
             assert!(has_response(&client(&["-sess_out", path])));
             let is_resumed = session.exists() && client(&["-sess_in", path]).contains("Reused, ");
-            assert_eq!(is_resumed, authorities.is_empty(), "{version} {authorities:?}");
+            assert_eq!(
+                is_resumed,
+                authorities.is_empty(),
+                "{version} {authorities:?}"
+            );
             let _ = fs::remove_file(&session);
         }
     }
@@ -124,7 +175,9 @@ fn the_commands_of_the_quickstart_work_with_tls() {
     let address = running.address();
     running.wait_for_text(&format!("listens on https://{address}."));
     running.wait_for_text("--cacert FILE");
-    quickstart::assert_both_work(&commands.map(|line| format!("{line} --cacert {}", certificates.authority.display())));
+    quickstart::assert_both_work(
+        &commands.map(|line| format!("{line} --cacert {}", certificates.authority.display())),
+    );
 }
 
 #[test]
@@ -133,7 +186,17 @@ fn a_failed_handshake_is_logged_and_the_end_of_the_certificate_is_in_the_metrics
     let mut running = program.env("ANIMAL_STORE_LOG__FILTER", "debug").start();
     let (address, management) = (running.address(), running.management_address());
     s_client(address, &certificates.authority, &["-alpn", "h2"]);
-    assert_eq!(metric(management, "animal_store_http_tls_certificate_expiry_timestamp_seconds"), 67_090_118_400);
+    assert_eq!(
+        metric(
+            management,
+            "animal_store_http_tls_certificate_expiry_timestamp_seconds"
+        ),
+        67_090_118_400
+    );
     let event = running.wait_for_event("TLS handshake failed");
-    assert_eq!((&event["level"], &event["client"].to_string()[..11]), (&"DEBUG".into(), "\"127.0.0.1:"), "{event}");
+    assert_eq!(
+        (&event["level"], &event["client"].to_string()[..11]),
+        (&"DEBUG".into(), "\"127.0.0.1:"),
+        "{event}"
+    );
 }

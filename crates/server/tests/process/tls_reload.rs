@@ -30,10 +30,18 @@ impl Replaced {
         fs::copy(&certificates.authority, &first_authority).expect("a file");
         symlink(".", folder.join("data")).expect("a link");
         let files = program.env("ANIMAL_STORE_HTTP__TLS__CERT_FILE", "data/server.pem");
-        let mut running = files.env("ANIMAL_STORE_HTTP__TLS__KEY_FILE", "data/server-key.pem").start();
+        let mut running = files
+            .env("ANIMAL_STORE_HTTP__TLS__KEY_FILE", "data/server-key.pem")
+            .start();
         let address = running.address();
         let connection = RawConnection::open_tls(address, &first_authority);
-        let mut replaced = Self { running, address, folder, first_authority, connection };
+        let mut replaced = Self {
+            running,
+            address,
+            folder,
+            first_authority,
+            connection,
+        };
         replaced.assert_first(true);
         replaced
     }
@@ -42,7 +50,11 @@ impl Replaced {
     #[track_caller]
     fn assert_first(&mut self, is_first: bool) {
         let second = self.folder.join("data/authority.pem");
-        let authority = if is_first { &self.first_authority } else { &second };
+        let authority = if is_first {
+            &self.first_authority
+        } else {
+            &second
+        };
         assert!(has_response(&s_client(self.address, authority, &[])));
         self.connection.send(GET);
         self.connection.response().assert_status(200);
@@ -52,7 +64,9 @@ impl Replaced {
 #[track_caller]
 fn assert_once(exited: &Exited, level: &str, text: &str) {
     let events = exited.events();
-    let found = events.iter().filter(|event| event["level"] == level && event["message"].to_string().contains(text));
+    let found = events
+        .iter()
+        .filter(|event| event["level"] == level && event["message"].to_string().contains(text));
     assert_eq!(found.count(), 1, "{events:?}");
 }
 
@@ -62,27 +76,42 @@ fn sighup_replaces_the_certificate_and_warns_once_about_one_that_has_expired() {
     Certificates::make(&replaced.folder);
     replaced.running.signal("HUP");
     let event = replaced.running.wait_for_event(REPLACED);
-    assert_eq!((&event["level"], &event["expires"]), (&"INFO".into(), &"4096-01-01T00:00:00Z".into()), "{event}");
+    assert_eq!(
+        (&event["level"], &event["expires"]),
+        (&"INFO".into(), &"4096-01-01T00:00:00Z".into()),
+        "{event}"
+    );
     replaced.assert_first(false);
 
     Certificates::make_until(&replaced.folder, UNIX_EPOCH);
     replaced.running.signal("HUP");
-    replaced.running.wait_for_log(|event| event["message"] == REPLACED && event["expires"] != "4096-01-01T00:00:00Z");
+    replaced.running.wait_for_log(|event| {
+        event["message"] == REPLACED && event["expires"] != "4096-01-01T00:00:00Z"
+    });
     assert_once(&replaced.running.terminate(), "WARN", "has expired");
 }
 
 #[test]
 fn a_broken_pair_keeps_the_certificate_and_is_logged_once_until_a_link_leads_to_another_pair() {
     let mut replaced = Replaced::start();
-    fs::copy(replaced.folder.join("client-key.pem"), replaced.folder.join("server-key.pem")).expect("a file");
+    fs::copy(
+        replaced.folder.join("client-key.pem"),
+        replaced.folder.join("server-key.pem"),
+    )
+    .expect("a file");
     let event = replaced.running.wait_for_event(UNUSABLE);
     let reason = "server-key.pem is not the private key of";
-    assert!(event["level"] == "ERROR" && event["reason"].to_string().contains(reason), "{event}");
+    assert!(
+        event["level"] == "ERROR" && event["reason"].to_string().contains(reason),
+        "{event}"
+    );
     replaced.assert_first(true);
 
     // SIGHUP is refused as a whole.
     replaced.running.signal("HUP");
-    let event = replaced.running.wait_for_event("SIGHUP: the configuration is invalid, nothing changes");
+    let event = replaced
+        .running
+        .wait_for_event("SIGHUP: the configuration is invalid, nothing changes");
     assert!(event["reason"].to_string().contains(reason), "{event}");
     replaced.assert_first(true);
 

@@ -24,17 +24,28 @@ pub(crate) fn full_pipe() -> (PipeReader, PipeWriter) {
 
 /// A program that generates an API key: the lines on standard error have its address. The tests wait for its timeout.
 fn program(stdout: impl Into<Stdio>) -> Program {
-    Program::new().args(&["--print-key"]).env("ANIMAL_STORE_SHUTDOWN__TIMEOUT", "1s").stdout(stdout)
+    Program::new()
+        .args(&["--print-key"])
+        .env("ANIMAL_STORE_SHUTDOWN__TIMEOUT", "1s")
+        .stdout(stdout)
 }
 
 /// Returns the address in the last line of the quickstart, which is printed before the service starts.
 fn explorer(line: &str) -> Option<String> {
-    Some(line.split_once("http://")?.1.strip_suffix("/docs")?.to_owned())
+    Some(
+        line.split_once("http://")?
+            .1
+            .strip_suffix("/docs")?
+            .to_owned(),
+    )
 }
 
 /// Waits until the service responds: it has written to the log then.
 fn wait_until_served(address: &str) {
-    HttpClient::new(address.parse().expect("an address")).with_token(TOKEN).get("/v1/pets").assert_status(401);
+    HttpClient::new(address.parse().expect("an address"))
+        .with_token(TOKEN)
+        .get("/v1/pets")
+        .assert_status(401);
 }
 
 #[test]
@@ -46,7 +57,11 @@ fn a_log_that_is_not_read_ends_the_process_at_the_shutdown_timeout_with_an_error
     let exited = running.terminate();
 
     let error = "animal-store: the log could not be written to standard output within 1s";
-    assert_eq!((exited.code, exited.stderr.last().map(String::as_str)), (Some(1), Some(error)), "{exited:?}");
+    assert_eq!(
+        (exited.code, exited.stderr.last().map(String::as_str)),
+        (Some(1), Some(error)),
+        "{exited:?}"
+    );
 }
 
 #[test]
@@ -69,7 +84,9 @@ fn a_standard_error_that_is_not_read_either_does_not_keep_the_process() {
 fn a_log_that_cannot_be_written_is_reported_once_and_does_not_stop_the_service() {
     let full = File::create("/dev/full").expect("a device");
     // The log is flushed within the timeout on a loaded machine, too.
-    let mut running = program(full).env("ANIMAL_STORE_SHUTDOWN__TIMEOUT", "30s").start();
+    let mut running = program(full)
+        .env("ANIMAL_STORE_SHUTDOWN__TIMEOUT", "30s")
+        .start();
     let report = "animal-store: the log cannot be written to standard output: No space left on device (os error 28)";
     assert_eq!(running.wait_for_text(report), "");
     let address = running.wait_for(explorer);
@@ -79,6 +96,14 @@ fn a_log_that_cannot_be_written_is_reported_once_and_does_not_stop_the_service()
 
     let exited = running.terminate();
 
-    let reports: Vec<_> = exited.stderr.iter().filter(|line| line.starts_with("animal-store: ")).collect();
-    assert_eq!((exited.code, reports), (Some(0), vec![&report.to_owned()]), "{exited:?}");
+    let reports: Vec<_> = exited
+        .stderr
+        .iter()
+        .filter(|line| line.starts_with("animal-store: "))
+        .collect();
+    assert_eq!(
+        (exited.code, reports),
+        (Some(0), vec![&report.to_owned()]),
+        "{exited:?}"
+    );
 }

@@ -21,14 +21,23 @@ const EXPANSION: &str = "
 /// Sends one create without an idempotency key, and one with this key.
 #[track_caller]
 fn create_two(address: SocketAddr, key: &str) {
-    create_request(address, TOKEN, "Rex").send().assert_status(201);
-    assert!(!is_replay(keyed_create_request(address, TOKEN, key, "Bella").send().assert_status(201)));
+    create_request(address, TOKEN, "Rex")
+        .send()
+        .assert_status(201);
+    assert!(!is_replay(
+        keyed_create_request(address, TOKEN, key, "Bella")
+            .send()
+            .assert_status(201)
+    ));
 }
 
 #[track_caller]
 fn assert_replayed(address: SocketAddr, key: &str) {
     let response = keyed_create_request(address, TOKEN, key, "Bella").send();
-    assert!(is_replay(response.assert_status(201)), "{key}: {response:?}");
+    assert!(
+        is_replay(response.assert_status(201)),
+        "{key}: {response:?}"
+    );
 }
 
 #[test]
@@ -37,16 +46,39 @@ fn only_migrate_runs_pending_migrations_and_prints_those_that_it_ran_or_would_ru
     assert_eq!(sqlite.run(&["migrate"]).code, Some(1), "there is no file");
     // An empty file.
     sqlite.execute("");
-    for args in [&["pets", "export"][..], &["keys", "create", "--label", "x"], &["keys", "list"], &["backup", "x"]] {
+    for args in [
+        &["pets", "export"][..],
+        &["keys", "create", "--label", "x"],
+        &["keys", "list"],
+        &["backup", "x"],
+    ] {
         let exited = sqlite.with_own_keys().args(args).run();
-        exited.assert_error(1, &["migrations are pending: 0001expand, 0002expand; run animal-store migrate"]);
+        exited.assert_error(
+            1,
+            &["migrations are pending: 0001expand, 0002expand; run animal-store migrate"],
+        );
     }
     for store in [sqlite, postgres] {
-        let (all, dry_run) = (&["0001expand", "0002expand"][..], &["migrate", "--dry-run"][..]);
-        for (args, expected) in [(dry_run, all), (&["migrate"], all), (&["migrate"], &[]), (dry_run, &[])] {
+        let (all, dry_run) = (
+            &["0001expand", "0002expand"][..],
+            &["migrate", "--dry-run"][..],
+        );
+        for (args, expected) in [
+            (dry_run, all),
+            (&["migrate"], all),
+            (&["migrate"], &[]),
+            (dry_run, &[]),
+        ] {
             let exited = store.run(args);
-            assert!(exited.code == Some(0) && exited.stdout == expected, "{exited:?}");
-            assert_eq!(exited.output().contains("no migration is pending"), expected.is_empty(), "{exited:?}");
+            assert!(
+                exited.code == Some(0) && exited.stdout == expected,
+                "{exited:?}"
+            );
+            assert_eq!(
+                exited.output().contains("no migration is pending"),
+                expected.is_empty(),
+                "{exited:?}"
+            );
         }
     }
 }
@@ -67,8 +99,13 @@ fn the_program_works_before_during_and_after_an_expansion_by_a_newer_program() {
         assert_eq!(store.succeed(&["pets", "export"]).len(), 4);
         assert_eq!(store.succeed(&["migrate"]), Vec::<String>::new());
         let doctor = store.run(&["doctor"]).stdout;
-        let finding = doctor.iter().find(|line| line.contains("postgres.migrations") || line.contains("sqlite.file"));
-        assert!(!finding.expect("a finding").starts_with("error"), "{doctor:?}");
+        let finding = doctor
+            .iter()
+            .find(|line| line.contains("postgres.migrations") || line.contains("sqlite.file"));
+        assert!(
+            !finding.expect("a finding").starts_with("error"),
+            "{doctor:?}"
+        );
         let mut running = store.program().start();
         create_two(running.address(), "after");
         for key in ["before", "during", "after"] {
@@ -77,7 +114,12 @@ fn the_program_works_before_during_and_after_an_expansion_by_a_newer_program() {
         assert_eq!(list_all(running.address(), TOKEN).len(), 6);
         let mut events = running.terminate().events();
         events.retain(|event| event["message"] == "a newer program has expanded the schema");
-        let [event] = &events[..] else { panic!("{events:?}") };
-        assert_eq!((&event["level"], &event["migrations"]), (&"WARN".into(), &"9998expand".into()));
+        let [event] = &events[..] else {
+            panic!("{events:?}")
+        };
+        assert_eq!(
+            (&event["level"], &event["migrations"]),
+            (&"WARN".into(), &"9998expand".into())
+        );
     }
 }

@@ -33,5 +33,7 @@ fn a_half_closed_connection_still_forwards_data_from_the_client() {
 
     let (mut client, mut server) = connect();
     server.write_all(b"!").expect("sent");
-    client.read_exact(&mut [0]).expect("a new connection works in both directions");
+    client
+        .read_exact(&mut [0])
+        .expect("a new connection works in both directions");
 }

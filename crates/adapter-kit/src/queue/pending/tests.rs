@@ -30,14 +30,24 @@ impl Recorder {
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Recorder {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
-        let parent = context.span(id).unwrap().parent().map_or("nothing", |parent| parent.name());
+        let parent = context
+            .span(id)
+            .unwrap()
+            .parent()
+            .map_or("nothing", |parent| parent.name());
         let metadata = attributes.metadata();
         assert_eq!(metadata.target(), "trace");
-        self.0.lock().unwrap().push(format!("{} in {parent}", metadata.name()));
+        self.0
+            .lock()
+            .unwrap()
+            .push(format!("{} in {parent}", metadata.name()));
     }
 
     fn on_close(&self, id: Id, context: Context<'_, S>) {
-        self.0.lock().unwrap().push(format!("end of {}", context.span(&id).unwrap().name()));
+        self.0
+            .lock()
+            .unwrap()
+            .push(format!("end of {}", context.span(&id).unwrap().name()));
     }
 }
 
@@ -60,7 +70,10 @@ fn a_request_is_in_a_span_until_it_is_sent_and_in_another_until_its_response() {
     assert_eq!(recorder.take(), ["statement in storage", "end of queue"]);
     // Its batch was split.
     first.sent(1, &metrics);
-    assert_eq!(recorder.take(), ["statement in storage", "end of statement"]);
+    assert_eq!(
+        recorder.take(),
+        ["statement in storage", "end of statement"]
+    );
     first.respond(&metrics, |Unsent| Ok(()));
     assert_eq!(recorder.take(), ["end of statement"]);
     assert!(matches!(response.try_recv(), Ok(Ok(()))));
@@ -69,7 +82,10 @@ fn a_request_is_in_a_span_until_it_is_sent_and_in_another_until_its_response() {
     let (dropped, mut response) = pending();
     drop(dropped);
     assert_eq!(recorder.take(), ["queue in storage", "end of queue"]);
-    assert!(matches!(response.try_recv(), Err(oneshot::error::TryRecvError::Closed)));
+    assert!(matches!(
+        response.try_recv(),
+        Err(oneshot::error::TryRecvError::Closed)
+    ));
 
     // The client has disconnected.
     let (mut left, response) = pending();
@@ -77,7 +93,10 @@ fn a_request_is_in_a_span_until_it_is_sent_and_in_another_until_its_response() {
     assert!(left.is_awaited());
     drop((response, client));
     assert!(!left.is_awaited());
-    assert_eq!(recorder.take(), ["queue in storage", "statement in storage", "end of queue"]);
+    assert_eq!(
+        recorder.take(),
+        ["queue in storage", "statement in storage", "end of queue"]
+    );
     drop(left);
     assert_eq!(recorder.take(), ["end of statement", "end of storage"]);
 }
@@ -93,13 +112,21 @@ fn without_a_subscriber_a_request_has_no_span() {
 fn only_an_unknown_outcome_is_counted_if_the_client_has_disconnected() {
     let mut registry = Registry::default();
     let metrics = metrics(&mut registry);
-    for failure in [StoreFailure::Timeout, StoreFailure::OutcomeUnknown("lost".into())] {
+    for failure in [
+        StoreFailure::Timeout,
+        StoreFailure::OutcomeUnknown("lost".into()),
+    ] {
         let (pending, _) = Pending::new(Unsent, Instant::now());
         pending.respond(&metrics, |Unsent| Err(failure));
     }
     let mut text = String::new();
     encode(&mut text, &registry).unwrap();
     for (reason, count) in [("timeout", 0), ("outcome_unknown", 1)] {
-        assert!(text.contains(&format!("storage_failures_total{{reason=\"{reason}\"}} {count}\n")), "{text}");
+        assert!(
+            text.contains(&format!(
+                "storage_failures_total{{reason=\"{reason}\"}} {count}\n"
+            )),
+            "{text}"
+        );
     }
 }

@@ -19,8 +19,17 @@ impl Worker {
 }
 
 fn connections(max_connections: usize) -> Rc<Connections> {
-    let limits = Limits { max_connections, max_unsent_bytes: 0, ..Limits::default() };
-    Connections::new(&limits, Rc::default(), Arc::default(), watch::channel(Stage::Serving).1)
+    let limits = Limits {
+        max_connections,
+        max_unsent_bytes: 0,
+        ..Limits::default()
+    };
+    Connections::new(
+        &limits,
+        Rc::default(),
+        Arc::default(),
+        watch::channel(Stage::Serving).1,
+    )
 }
 
 #[tokio::test(flavor = "local", start_paused = true)]
@@ -37,7 +46,12 @@ async fn only_a_connection_without_a_complete_request_makes_room_and_the_next_wa
         let open = connections.admit(None).await;
         open.enter(state);
         let mut admission = Box::pin(connections.admit(None));
-        assert!(timeout(Duration::from_mins(5), admission.as_mut()).await.is_err(), "{state:?}");
+        assert!(
+            timeout(Duration::from_mins(5), admission.as_mut())
+                .await
+                .is_err(),
+            "{state:?}"
+        );
         assert_eq!(open.connection.end.get().is_some(), makes_room, "{state:?}");
 
         drop(open);
@@ -75,7 +89,8 @@ async fn a_connection_that_drops_input_makes_room_before_older_ones() {
 #[tokio::test(flavor = "local", start_paused = true)]
 async fn beyond_the_maximum_of_held_bytes_the_oldest_connection_that_holds_some_is_closed() {
     let connections = connections(3);
-    let [idle, newer, oldest] = [(); 3].map(|()| connections.admit(None).now_or_never().expect("room"));
+    let [idle, newer, oldest] =
+        [(); 3].map(|()| connections.admit(None).now_or_never().expect("room"));
     advance(Duration::from_secs(1)).await;
     newer.enter(State::Response);
     connections.hold(&oldest.connection, 1);
@@ -86,7 +101,11 @@ async fn beyond_the_maximum_of_held_bytes_the_oldest_connection_that_holds_some_
         (1_048_576, [false, true, true]),
     ] {
         connections.hold(&newer.connection, bytes);
-        assert_eq!([&idle, &newer, &oldest].map(|slot| slot.connection.end.get().is_some()), closed, "{bytes}");
+        assert_eq!(
+            [&idle, &newer, &oldest].map(|slot| slot.connection.end.get().is_some()),
+            closed,
+            "{bytes}"
+        );
         connections.release(&newer.connection);
     }
 }

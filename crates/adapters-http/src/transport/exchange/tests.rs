@@ -67,7 +67,10 @@ async fn response(client: &mut DuplexStream) -> String {
         text.push(client.read_u8().await.expect("a response"));
     }
     let head = String::from_utf8(text).expect("text");
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).map_or(0, |n| n.parse().unwrap());
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: "))
+        .map_or(0, |n| n.parse().unwrap());
     let mut body = vec![0; length];
     client.read_exact(&mut body).await.expect("a body");
     head + str::from_utf8(&body).expect("text")
@@ -77,8 +80,14 @@ async fn response(client: &mut DuplexStream) -> String {
 async fn a_body_has_arrived_before_the_application_gets_its_request() {
     let (mut client, _serving) = Worker::new(1).connect(4096).await;
     for _ in 0..2 {
-        client.write_all(b"POST /unread HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nabc").await.unwrap();
-        assert!(timeout(TIMEOUT / 2, response(&mut client)).await.is_err(), "the body is incomplete");
+        client
+            .write_all(b"POST /unread HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nabc")
+            .await
+            .unwrap();
+        assert!(
+            timeout(TIMEOUT / 2, response(&mut client)).await.is_err(),
+            "the body is incomplete"
+        );
         client.write_all(b"d").await.unwrap();
         assert!(!response(&mut client).await.contains("connection: close"));
     }
@@ -89,14 +98,29 @@ async fn a_slow_body_is_an_error_for_the_application_at_the_timeout() {
     for (start, first_response) in [
         ("/ Content-Length: 99\r\n\r\na", "HTTP/1.1 200 OK"),
         ("/unread Content-Length: 99\r\n\r\na", "HTTP/1.1 200 OK"),
-        ("/ Content-Length: 99\r\nExpect: 100-continue\r\n\r\na", "HTTP/1.1 100 Continue"),
-        ("/ Transfer-Encoding: chunked\r\n\r\n99\r\na", "HTTP/1.1 200 OK"),
-        ("/ Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nTrailer: ", "HTTP/1.1 200 OK"),
+        (
+            "/ Content-Length: 99\r\nExpect: 100-continue\r\n\r\na",
+            "HTTP/1.1 100 Continue",
+        ),
+        (
+            "/ Transfer-Encoding: chunked\r\n\r\n99\r\na",
+            "HTTP/1.1 200 OK",
+        ),
+        (
+            "/ Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nTrailer: ",
+            "HTTP/1.1 200 OK",
+        ),
     ] {
         let (mut client, _serving) = Worker::new(1).connect(4096).await;
         let begin = Instant::now();
         client
-            .write_all(format!("POST {}", start.replacen(' ', " HTTP/1.1\r\nHost: a\r\n", 1)).as_bytes())
+            .write_all(
+                format!(
+                    "POST {}",
+                    start.replacen(' ', " HTTP/1.1\r\nHost: a\r\n", 1)
+                )
+                .as_bytes(),
+            )
             .await
             .unwrap();
         // Each second a byte arrives.
@@ -108,8 +132,15 @@ async fn a_slow_body_is_an_error_for_the_application_at_the_timeout() {
             }
         }
         assert!(responses.starts_with(first_response), "{responses}");
-        assert!(responses.contains("connection: close") && responses.ends_with("POST"), "{responses}");
-        assert!((TIMEOUT..TIMEOUT + Duration::from_secs(1)).contains(&begin.elapsed()), "{:?}", begin.elapsed());
+        assert!(
+            responses.contains("connection: close") && responses.ends_with("POST"),
+            "{responses}"
+        );
+        assert!(
+            (TIMEOUT..TIMEOUT + Duration::from_secs(1)).contains(&begin.elapsed()),
+            "{:?}",
+            begin.elapsed()
+        );
     }
 }
 
@@ -138,8 +169,16 @@ async fn a_slow_head_is_a_408_after_its_timeout_and_an_idle_connection_ends_afte
         });
         let mut received = String::new();
         reader.read_to_string(&mut received).await.unwrap();
-        assert_eq!(received.split(" R").next(), Some(expected), "{first:?} {then:?}");
-        assert!((after..after + Duration::from_secs(1)).contains(&start.elapsed()), "{:?}", start.elapsed());
+        assert_eq!(
+            received.split(" R").next(),
+            Some(expected),
+            "{first:?} {then:?}"
+        );
+        assert!(
+            (after..after + Duration::from_secs(1)).contains(&start.elapsed()),
+            "{:?}",
+            start.elapsed()
+        );
     }
 }
 
@@ -155,15 +194,26 @@ async fn after_the_final_response_input_is_dropped_until_the_client_closes_or_a_
     }
 
     let (mut client, serving) = refused().await;
-    assert_eq!(client.read(&mut [0]).await.unwrap(), 0, "the sending side is closed at once");
-    client.write_all(&[b'x'; 10_000]).await.expect("all of it is read");
+    assert_eq!(
+        client.read(&mut [0]).await.unwrap(),
+        0,
+        "the sending side is closed at once"
+    );
+    client
+        .write_all(&[b'x'; 10_000])
+        .await
+        .expect("all of it is read");
     drop(client);
     assert_eq!(serving.await.unwrap(), Ok(()));
 
     let (_client, serving) = refused().await;
     let start = Instant::now();
     assert_eq!(serving.await.unwrap(), Err(End::Timeout));
-    assert!((5..6).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
+    assert!(
+        (5..6).contains(&start.elapsed().as_secs()),
+        "{:?}",
+        start.elapsed()
+    );
 
     let (mut client, serving) = refused().await;
     let mut sent = 0;
@@ -177,9 +227,15 @@ async fn after_the_final_response_input_is_dropped_until_the_client_closes_or_a_
 #[tokio::test(flavor = "local", start_paused = true)]
 async fn a_bounded_number_of_bytes_of_later_requests_is_buffered() {
     let (mut client, _serving) = Worker::new(1).connect(1024).await;
-    client.write_all(b"GET /silent HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+    client
+        .write_all(b"GET /silent HTTP/1.1\r\nHost: a\r\n\r\n")
+        .await
+        .unwrap();
     let mut sent = 0;
-    while timeout(Duration::from_millis(50), client.write_all(&[b'x'; 512])).await.is_ok() {
+    while timeout(Duration::from_millis(50), client.write_all(&[b'x'; 512]))
+        .await
+        .is_ok()
+    {
         sent += 512;
     }
     assert!((8 * 1024..=12 * 1024).contains(&sent), "{sent}");
@@ -189,20 +245,30 @@ async fn a_bounded_number_of_bytes_of_later_requests_is_buffered() {
 async fn a_client_that_does_not_read_its_response_is_disconnected_after_the_answer_timeout() {
     let (mut client, serving) = Worker::new(1).connect(1024).await;
     let start = Instant::now();
-    client.write_all(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+    client
+        .write_all(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
+        .await
+        .unwrap();
     for _ in 0..5 {
         tokio::time::sleep(50 * TIMEOUT).await;
         client.read_exact(&mut [0; 1024]).await.expect("it goes on");
     }
     assert_eq!(serving.await.unwrap(), Err(End::Timeout));
-    assert!(start.elapsed() >= (5 * 50 + 60) * TIMEOUT, "{:?}", start.elapsed());
+    assert!(
+        start.elapsed() >= (5 * 50 + 60) * TIMEOUT,
+        "{:?}",
+        start.elapsed()
+    );
 }
 
 #[tokio::test(flavor = "local", start_paused = true)]
 async fn a_client_that_only_reads_its_response_makes_room_after_a_minute() {
     let worker = Worker::new(1);
     let (mut reader, serving) = worker.connect(1024).await;
-    reader.write_all(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+    reader
+        .write_all(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
+        .await
+        .unwrap();
     reader.read_exact(&mut [0; 1024]).await.unwrap();
     let start = Instant::now();
     let reading = spawn_local(async move {
@@ -213,7 +279,11 @@ async fn a_client_that_only_reads_its_response_makes_room_after_a_minute() {
 
     let (_client, _) = worker.connect(1024).await;
 
-    assert!((59..62).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
+    assert!(
+        (59..62).contains(&start.elapsed().as_secs()),
+        "{:?}",
+        start.elapsed()
+    );
     assert!(matches!(serving.await.unwrap(), Err(End::Limit(_))));
     reading.await.unwrap();
 }
@@ -228,15 +298,30 @@ async fn a_stop_closes_idle_connections_after_the_grace_and_answers_requests() {
     half.write_all(b"GET / HT").await.unwrap();
     idle.write_all(HEAD.as_bytes()).await.unwrap();
     response(&mut idle).await;
-    receiving.write_all(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nabc").await.unwrap();
+    receiving
+        .write_all(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nabc")
+        .await
+        .unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
 
     let start = Instant::now();
-    worker.stage.send_replace(Stage::Stopping { idle_grace: Duration::from_secs(3) });
+    worker.stage.send_replace(Stage::Stopping {
+        idle_grace: Duration::from_secs(3),
+    });
     assert_eq!(idle.read(&mut [0]).await.unwrap(), 0);
     // It was idle for a second before.
-    assert!((2000..2100).contains(&start.elapsed().as_millis()), "{:?}", start.elapsed());
-    assert_eq!((half.read(&mut [0]).await.unwrap(), unused.read(&mut [0]).await.unwrap()), (0, 0));
+    assert!(
+        (2000..2100).contains(&start.elapsed().as_millis()),
+        "{:?}",
+        start.elapsed()
+    );
+    assert_eq!(
+        (
+            half.read(&mut [0]).await.unwrap(),
+            unused.read(&mut [0]).await.unwrap()
+        ),
+        (0, 0)
+    );
     tokio::time::sleep(Duration::from_secs(3)).await;
     receiving.write_all(b"d").await.unwrap();
     assert!(response(&mut receiving).await.ends_with("POSTabcd"));

@@ -69,24 +69,35 @@ impl TlsFiles {
     pub fn load(&self) -> Result<TlsIdentity, TlsFilesError> {
         let name = self.certificate.display();
         let chain = read_certificates(&self.certificate).map_err(TlsFilesError::Certificate)?;
-        let invalid = |reason: &dyn fmt::Display| TlsFilesError::Certificate(format!("{name} is not valid: {reason}"));
+        let invalid = |reason: &dyn fmt::Display| {
+            TlsFilesError::Certificate(format!("{name} is not valid: {reason}"))
+        };
         let certificate = Certificate::from_der(&chain[0]).map_err(|error| invalid(&error))?;
         let key = read_private_key(&self.private_key).map_err(TlsFilesError::PrivateKey)?;
         let provider = Arc::new(ring::default_provider());
         let (client_authorities, verifier) = match &self.client_authorities {
-            Some(path) => client_verifier(path, &provider).map_err(TlsFilesError::ClientAuthorities)?,
+            Some(path) => {
+                client_verifier(path, &provider).map_err(TlsFilesError::ClientAuthorities)?
+            }
             None => (Vec::new(), WebPkiClientVerifier::no_client_auth()),
         };
-        let config = ServerConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13, &TLS12]);
         let config =
-            config.and_then(|config| config.with_client_cert_verifier(verifier).with_single_cert(chain.clone(), key));
+            ServerConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13, &TLS12]);
+        let config = config.and_then(|config| {
+            config
+                .with_client_cert_verifier(verifier)
+                .with_single_cert(chain.clone(), key)
+        });
         let mut config = config.map_err(|error| match error {
             Error::InvalidCertificate(error) => invalid(&error),
             Error::InconsistentKeys(_) => {
                 let key = self.private_key.display();
                 TlsFilesError::PrivateKey(format!("{key} is not the private key of {name}"))
             }
-            error => TlsFilesError::PrivateKey(format!("{} cannot be used: {error}", self.private_key.display())),
+            error => TlsFilesError::PrivateKey(format!(
+                "{} cannot be used: {error}",
+                self.private_key.display()
+            )),
         })?;
         if client_authorities.is_empty() {
             config.ticketer = ring::Ticketer::new().map_err(|error| invalid(&error))?;
@@ -96,9 +107,19 @@ impl TlsFiles {
             config.send_tls13_tickets = 0;
         }
         config.alpn_protocols = vec![HTTP_1.to_vec()];
-        let expires = certificate.tbs_certificate.validity.not_after.to_unix_duration();
+        let expires = certificate
+            .tbs_certificate
+            .validity
+            .not_after
+            .to_unix_duration();
         let (files, config) = (self.clone(), Arc::new(config));
-        Ok(TlsIdentity { files, config, chain, client_authorities, expires })
+        Ok(TlsIdentity {
+            files,
+            config,
+            chain,
+            client_authorities,
+            expires,
+        })
     }
 }
 
@@ -111,9 +132,12 @@ fn client_verifier(
     let authorities = read_certificates(path)?;
     let mut roots = RootCertStore::empty();
     for authority in &authorities {
-        roots.add(authority.clone()).map_err(|error| unusable(&error))?;
+        roots
+            .add(authority.clone())
+            .map_err(|error| unusable(&error))?;
     }
-    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider)).build();
+    let verifier =
+        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider)).build();
     Ok((authorities, verifier.map_err(|error| unusable(&error))?))
 }
 
@@ -125,7 +149,10 @@ fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String
     let text = read(path)?;
     match CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>() {
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),
-        _ => Err(format!("{} has no valid certificate in PEM", path.display())),
+        _ => Err(format!(
+            "{} has no valid certificate in PEM",
+            path.display()
+        )),
     }
 }
 
@@ -133,10 +160,14 @@ fn read_private_key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
     let text = read(path)?;
     let has = |marker: &[u8]| text.windows(marker.len()).any(|bytes| bytes == marker);
     if has(b"BEGIN ENCRYPTED PRIVATE KEY") || has(b"Proc-Type: 4,ENCRYPTED") {
-        return Err(format!("{} is encrypted: decrypt it with `openssl pkey`", path.display()));
+        return Err(format!(
+            "{} is encrypted: decrypt it with `openssl pkey`",
+            path.display()
+        ));
     }
     // The error of the library can contain a line of the file.
-    PrivateKeyDer::from_pem_slice(&text).map_err(|_| format!("{} has no valid private key in PEM", path.display()))
+    PrivateKeyDer::from_pem_slice(&text)
+        .map_err(|_| format!("{} has no valid private key in PEM", path.display()))
 }
 
 impl TlsIdentity {
@@ -161,6 +192,9 @@ impl PartialEq for TlsIdentity {
 /// Without the key.
 impl fmt::Debug for TlsIdentity {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("TlsIdentity").field("expires", &self.expires).finish_non_exhaustive()
+        formatter
+            .debug_struct("TlsIdentity")
+            .field("expires", &self.expires)
+            .finish_non_exhaustive()
     }
 }

@@ -35,32 +35,62 @@ impl TlsWorker {
         let folder = TempDir::new().unwrap();
         let certificates = Certificates::make(folder.path());
         let (certificate, private_key) = (certificates.server, certificates.server_key);
-        let identity = TlsFiles { certificate, private_key, client_authorities: None }.load().unwrap();
-        let limits = Limits { max_connections: 10, handshake_timeout: TIMEOUT, ..Limits::default() };
-        Self { worker: Worker::start(&limits), identity: CurrentTlsIdentity::new(identity), folder }
+        let identity = TlsFiles {
+            certificate,
+            private_key,
+            client_authorities: None,
+        }
+        .load()
+        .unwrap();
+        let limits = Limits {
+            max_connections: 10,
+            handshake_timeout: TIMEOUT,
+            ..Limits::default()
+        };
+        Self {
+            worker: Worker::start(&limits),
+            identity: CurrentTlsIdentity::new(identity),
+            folder,
+        }
     }
 
     /// Accepts a connection. Returns the side of the client, and the server's result.
     async fn accept(&self) -> (TcpStream, JoinHandle<io::Result<ServerStream>>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap())
+            .await
+            .unwrap();
         let (server, _) = listener.accept().await.unwrap();
-        let (identity, slot) = (self.identity.clone(), self.worker.connections.admit(None).await);
-        (client, spawn_local(async move { accept(&identity, server, &slot).await }))
+        let (identity, slot) = (
+            self.identity.clone(),
+            self.worker.connections.admit(None).await,
+        );
+        (
+            client,
+            spawn_local(async move { accept(&identity, server, &slot).await }),
+        )
     }
 
     /// Opens a connection with TLS. Returns both sides.
     async fn connect(&self) -> (client::TlsStream<TcpStream>, ServerStream) {
         let (client, accepted) = self.accept().await;
-        let client = connect(client, self.folder.path(), &[b"h2", b"http/1.1"]).await.unwrap();
+        let client = connect(client, self.folder.path(), &[b"h2", b"http/1.1"])
+            .await
+            .unwrap();
         (client, accepted.await.unwrap().unwrap())
     }
 }
 
-async fn connect(stream: TcpStream, folder: &Path, protocols: &[&[u8]]) -> io::Result<client::TlsStream<TcpStream>> {
+async fn connect(
+    stream: TcpStream,
+    folder: &Path,
+    protocols: &[&[u8]],
+) -> io::Result<client::TlsStream<TcpStream>> {
     let mut config = tls_client(&folder.join("authority.pem"));
     config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
-    TlsConnector::from(Arc::new(config)).connect("localhost".try_into().unwrap(), stream).await
+    TlsConnector::from(Arc::new(config))
+        .connect("localhost".try_into().unwrap(), stream)
+        .await
 }
 
 fn error(result: Result<io::Result<ServerStream>, tokio::task::JoinError>) -> String {
@@ -75,7 +105,10 @@ async fn http_1_1_is_the_only_protocol() {
 
     let (client, accepted) = tls.accept().await;
     assert!(connect(client, tls.folder.path(), &[b"h2"]).await.is_err());
-    assert!(error(accepted.await).contains("protocol"), "refused by ALPN");
+    assert!(
+        error(accepted.await).contains("protocol"),
+        "refused by ALPN"
+    );
     let (client, accepted) = tls.accept().await;
     let _client = connect(client, tls.folder.path(), &[]).await.unwrap();
     assert!(accepted.await.unwrap().is_ok(), "a client without ALPN");
@@ -87,7 +120,11 @@ async fn a_handshake_has_a_timeout() {
     let (_client, accepted) = tls.accept().await;
     let start = Instant::now();
     assert_eq!(error(accepted.await), "timeout");
-    assert!((TIMEOUT..TIMEOUT + TOLERANCE).contains(&start.elapsed()), "{:?}", start.elapsed());
+    assert!(
+        (TIMEOUT..TIMEOUT + TOLERANCE).contains(&start.elapsed()),
+        "{:?}",
+        start.elapsed()
+    );
 }
 
 #[tokio::test(flavor = "local", start_paused = true)]
@@ -97,12 +134,18 @@ async fn a_handshake_under_way_has_the_idle_grace_of_a_stop() {
     let (client, completed) = tls.accept().await;
     yield_now().await;
     let start = Instant::now();
-    tls.worker.stage.send_replace(Stage::Stopping { idle_grace: IDLE_GRACE });
+    tls.worker.stage.send_replace(Stage::Stopping {
+        idle_grace: IDLE_GRACE,
+    });
 
     let _client = connect(client, tls.folder.path(), &[]).await.unwrap();
     assert!(completed.await.unwrap().is_ok(), "in time");
     assert_eq!(error(accepted.await), "the server stops");
-    assert!((IDLE_GRACE..IDLE_GRACE + TOLERANCE).contains(&start.elapsed()), "{:?}", start.elapsed());
+    assert!(
+        (IDLE_GRACE..IDLE_GRACE + TOLERANCE).contains(&start.elapsed()),
+        "{:?}",
+        start.elapsed()
+    );
 
     let (_client, accepted) = tls.accept().await;
     yield_now().await;
@@ -128,15 +171,25 @@ fn an_identity_is_replaced_only_by_another_one() {
     let folder = TempDir::new().unwrap();
     let made = Certificates::make(folder.path());
     let (certificate, private_key) = (made.server, made.server_key);
-    let files = TlsFiles { certificate, private_key, client_authorities: Some(made.authority) };
+    let files = TlsFiles {
+        certificate,
+        private_key,
+        client_authorities: Some(made.authority),
+    };
     let load = |files: &TlsFiles| files.load().unwrap();
     let current = CurrentTlsIdentity::new(files.load().unwrap());
     let config = |current: &CurrentTlsIdentity| Arc::clone(&current.get().config);
     let before = config(&current);
 
     assert!(!current.replace(load(&files)));
-    assert!(Arc::ptr_eq(&before, &config(&current)), "session tickets stay valid");
-    assert!(current.replace(load(&TlsFiles { client_authorities: None, ..files.clone() })));
+    assert!(
+        Arc::ptr_eq(&before, &config(&current)),
+        "session tickets stay valid"
+    );
+    assert!(current.replace(load(&TlsFiles {
+        client_authorities: None,
+        ..files.clone()
+    })));
     assert!(current.replace(load(&files)));
     assert!(!Arc::ptr_eq(&before, &config(&current)));
 }

@@ -28,13 +28,17 @@ impl From<&str> for PgEndpointError {
 
 /// Returns the configuration of each host.
 pub(super) fn parse(url: &str) -> Result<(Vec<Config>, CertificateCheck), PgEndpointError> {
-    let rest = ["postgres://", "postgresql://"].iter().find_map(|scheme| url.strip_prefix(scheme));
+    let rest = ["postgres://", "postgresql://"]
+        .iter()
+        .find_map(|scheme| url.strip_prefix(scheme));
     let rest = rest.ok_or("must begin with postgres:// or postgresql://")?;
     let (base, query) = rest.split_once('?').unwrap_or((rest, ""));
     // Otherwise the text after the first @ would be shown as hosts and database.
     if rest.matches('@').count() > 1 || query.contains('@') {
-        Err("must have one @ at most, before its host; within a user, password or option, @ is written %40 and ? is \
-             %3F")?;
+        Err(
+            "must have one @ at most, before its host; within a user, password or option, @ is written %40 and ? is \
+             %3F",
+        )?;
     }
     let (mut ssl_mode, mut root_certificates, mut options) = (None, None, String::new());
     let (mut has_password, mut has_keepalives) = (false, false);
@@ -51,7 +55,11 @@ pub(super) fn parse(url: &str) -> Result<(Vec<Config>, CertificateCheck), PgEndp
             }
             _ => {
                 // After a password, the name may be part of it, behind an & that is not percent-encoded.
-                let shown = if has_password { format!("number {number}") } else { format!("{name:?}") };
+                let shown = if has_password {
+                    format!("number {number}")
+                } else {
+                    format!("{name:?}")
+                };
                 return Err(PgEndpointError(format!(
                     "has the option {shown}, which is unknown or has an invalid value; \
                      docs/operations/postgresql.md lists the supported ones"
@@ -59,7 +67,8 @@ pub(super) fn parse(url: &str) -> Result<(Vec<Config>, CertificateCheck), PgEndp
             }
         }
     }
-    let (ssl_mode, mut certificate_check) = encryption(ssl_mode.as_deref(), root_certificates.as_deref())?;
+    let (ssl_mode, mut certificate_check) =
+        encryption(ssl_mode.as_deref(), root_certificates.as_deref())?;
     let (login, rest) = base.split_at(base.rfind('@').map_or(0, |at| at + 1));
     let (hosts, database) = rest.split_once('/').unwrap_or((rest, ""));
     let mut configs = Vec::new();
@@ -69,16 +78,24 @@ pub(super) fn parse(url: &str) -> Result<(Vec<Config>, CertificateCheck), PgEndp
              and percent-encoded UTF-8; the folder of a Unix socket is given as its option host",
         )?;
         // As in libpq, a Unix socket is never encrypted.
-        let is_local = config.get_hosts().iter().all(|host| matches!(host, Host::Unix(_)));
+        let is_local = config
+            .get_hosts()
+            .iter()
+            .all(|host| matches!(host, Host::Unix(_)));
         config.ssl_mode(if is_local { SslMode::Disable } else { ssl_mode });
         // A dead peer is noticed even if no response is pending, unless the URL has its own settings.
         if !has_keepalives {
-            config.keepalives_idle(KEEPALIVE).keepalives_interval(KEEPALIVE / 3).keepalives_retries(3);
+            config
+                .keepalives_idle(KEEPALIVE)
+                .keepalives_interval(KEEPALIVE / 3)
+                .keepalives_retries(3);
         }
         configs.push(config);
     }
     // A file that has no effect is not read.
-    let is_encrypted = configs.iter().any(|config| config.get_ssl_mode() != SslMode::Disable);
+    let is_encrypted = configs
+        .iter()
+        .any(|config| config.get_ssl_mode() != SslMode::Disable);
     certificate_check.roots.take_if(|_| !is_encrypted);
     Ok((configs, certificate_check))
 }
@@ -93,8 +110,15 @@ fn config(url: &str) -> Option<Config> {
     (has_hosts && has_ports && config.get_dbname().is_some()).then_some(config)
 }
 
-fn encryption(mode: Option<&str>, roots: Option<&str>) -> Result<(SslMode, CertificateCheck), PgEndpointError> {
-    let mode = mode.unwrap_or(if roots == Some("system") { "verify-full" } else { "prefer" });
+fn encryption(
+    mode: Option<&str>,
+    roots: Option<&str>,
+) -> Result<(SslMode, CertificateCheck), PgEndpointError> {
+    let mode = mode.unwrap_or(if roots == Some("system") {
+        "verify-full"
+    } else {
+        "prefer"
+    });
     let ssl_mode = match mode {
         "disable" => SslMode::Disable,
         "prefer" => SslMode::Prefer,
@@ -107,5 +131,11 @@ fn encryption(mode: Option<&str>, roots: Option<&str>) -> Result<(SslMode, Certi
     if roots == Some("system") && !checks_name {
         Err("must have sslmode=verify-full, or an sslrootcert that is a file")?;
     }
-    Ok((ssl_mode, CertificateCheck { roots: roots.map(str::to_owned), checks_name }))
+    Ok((
+        ssl_mode,
+        CertificateCheck {
+            roots: roots.map(str::to_owned),
+            checks_name,
+        },
+    ))
 }

@@ -15,45 +15,105 @@ fn an_invalid_url_is_refused_with_its_wrong_part_and_without_its_password() {
         ("redis://app:hunter2@[localhost", "is not a URL"),
         ("redis://app:hunter2@localhost:99999", "is not a URL"),
         ("redis://app:hun/ter2@localhost", "is not a URL"),
-        ("redis://app:hunter2@localhost/-1", "has a negative database"),
-        ("redis://app:hunter2@localhost/0?foo=1", "has an unknown or repeated option"),
-        ("rediss://app:hunter2@localhost?protocol=2", "has an unknown or repeated option"),
+        (
+            "redis://app:hunter2@localhost/-1",
+            "has a negative database",
+        ),
+        (
+            "redis://app:hunter2@localhost/0?foo=1",
+            "has an unknown or repeated option",
+        ),
+        (
+            "rediss://app:hunter2@localhost?protocol=2",
+            "has an unknown or repeated option",
+        ),
         ("redis://app:hunter2@localhost/0#1", "has a part after #"),
-        ("rediss://app:hunter2@localhost/#insecure", "ends in #insecure"),
+        (
+            "rediss://app:hunter2@localhost/#insecure",
+            "ends in #insecure",
+        ),
         ("redis://app:hunter2%FF@localhost", "has an invalid"),
         ("redis://hunter2@localhost", "has a user without a password"),
         ("unix://?pass=hunter2", "has an invalid"),
         ("unix://host/path?pass=hunter2", "has an invalid"),
-        ("unix://app:hunter2@localhost/path", "has a user or a password that is not an option"),
-        ("unix://hunter2@localhost/path", "has a user or a password that is not an option"),
-        ("unix:///path?pass=a&hunter2", "has an unknown or repeated option"),
-        ("unix:///path?pass=hunter2&protocol=2", "has an unknown or repeated option"),
+        (
+            "unix://app:hunter2@localhost/path",
+            "has a user or a password that is not an option",
+        ),
+        (
+            "unix://hunter2@localhost/path",
+            "has a user or a password that is not an option",
+        ),
+        (
+            "unix:///path?pass=a&hunter2",
+            "has an unknown or repeated option",
+        ),
+        (
+            "unix:///path?pass=hunter2&protocol=2",
+            "has an unknown or repeated option",
+        ),
         ("unix:///path?pass=hunter2&db=one", "has an invalid"),
-        ("unix:///path?pass=hunter2&pass=hunter2", "has an unknown or repeated option"),
+        (
+            "unix:///path?pass=hunter2&pass=hunter2",
+            "has an unknown or repeated option",
+        ),
         ("unix:///path?user=hunter2", "has a user without a password"),
-        ("redis+sentinel://app:hunter2@a,b", "has no valid name of a service"),
-        ("redis+sentinel://app:hunter2@a,b/two%20words", "has no valid name of a service"),
+        (
+            "redis+sentinel://app:hunter2@a,b",
+            "has no valid name of a service",
+        ),
+        (
+            "redis+sentinel://app:hunter2@a,b/two%20words",
+            "has no valid name of a service",
+        ),
         ("redis+sentinel://app:hunter2@a,/shop", "is not a URL"),
         ("redis+sentinel://app:hunter2@a:one,b/shop", "is not a URL"),
         ("redis+sentinel://app:hun/ter2@a,b/shop", "is not a URL"),
-        ("redis+sentinel://app:hunter2@a,b/shop/one", "has an invalid"),
-        ("redis+sentinel://app:hunter2@a,b/shop/0/1", "has an invalid"),
-        ("redis+sentinel://app:hunter2@a,b/shop#insecure", "ends in #insecure"),
-        ("redis+sentinel://a/shop?password=hunter2", "has an unknown or repeated option"),
-        ("redis+sentinel://a/shop?sentinel_password=hunter2&sentinel_password=a", "has an unknown or repeated option"),
-        ("redis+sentinel://a/shop?sentinel_user=hunter2", "has a user without a password"),
+        (
+            "redis+sentinel://app:hunter2@a,b/shop/one",
+            "has an invalid",
+        ),
+        (
+            "redis+sentinel://app:hunter2@a,b/shop/0/1",
+            "has an invalid",
+        ),
+        (
+            "redis+sentinel://app:hunter2@a,b/shop#insecure",
+            "ends in #insecure",
+        ),
+        (
+            "redis+sentinel://a/shop?password=hunter2",
+            "has an unknown or repeated option",
+        ),
+        (
+            "redis+sentinel://a/shop?sentinel_password=hunter2&sentinel_password=a",
+            "has an unknown or repeated option",
+        ),
+        (
+            "redis+sentinel://a/shop?sentinel_user=hunter2",
+            "has a user without a password",
+        ),
         ("unix+sentinel://a/shop?pass=hunter2", "is not a URL"),
     ] {
         let error = RedisEndpoint::parse(&url.into(), RedisTls::default()).expect_err(url);
-        assert!(matches!(error, RedisEndpointError::Url(_)), "{url}: {error:?}");
+        assert!(
+            matches!(error, RedisEndpointError::Url(_)),
+            "{url}: {error:?}"
+        );
         assert!(error.to_string().starts_with(problem), "{url}: {error}");
-        assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
+        assert!(
+            !format!("{error} {error:?}").contains("hunter2"),
+            "{error:?}"
+        );
     }
 }
 
 #[test]
 fn the_option_for_the_protocol_of_every_connection_is_accepted() {
-    for url in ["redis://localhost/0?protocol=3", "unix:///path?protocol=resp3&db=1"] {
+    for url in [
+        "redis://localhost/0?protocol=3",
+        "unix:///path?protocol=resp3&db=1",
+    ] {
         endpoint(url);
     }
 }
@@ -64,10 +124,14 @@ fn an_endpoint_prints_its_address_and_no_password() {
         let endpoint = endpoint(url);
         format!("{endpoint} {endpoint:?}")
     };
-    assert_eq!(shown("redis://app:hunter2@localhost:1234/3"), "localhost:1234 RedisEndpoint(localhost:1234)");
+    assert_eq!(
+        shown("redis://app:hunter2@localhost:1234/3"),
+        "localhost:1234 RedisEndpoint(localhost:1234)"
+    );
     let socket = shown("unix:///run/redis.sock?user=app&pass=hunter2");
     assert_eq!(socket, "/run/redis.sock RedisEndpoint(/run/redis.sock)");
-    let sentinels = shown("rediss+sentinel://app:hunter2@a,[::1]:7,[::2]/shop/3?sentinel_password=hunter2");
+    let sentinels =
+        shown("rediss+sentinel://app:hunter2@a,[::1]:7,[::2]/shop/3?sentinel_password=hunter2");
     let addresses = "shop of a:26379,::1:7,::2:26379";
     assert_eq!(sentinels, format!("{addresses} RedisEndpoint({addresses})"));
 }

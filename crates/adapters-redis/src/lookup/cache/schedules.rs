@@ -23,9 +23,14 @@ const DIGEST: ApiKeyDigest = ApiKeyDigest([7; 32]);
 
 /// Versions with an even number belong to a key.
 fn record(version: usize) -> TokenRecord {
-    let key = version.is_multiple_of(2).then(|| Arc::new(api_key(&version.to_string())));
+    let key = version
+        .is_multiple_of(2)
+        .then(|| Arc::new(api_key(&version.to_string())));
     // A token without a key has its version in its time to live.
-    TokenRecord { key, expires: Some(*START + FOREVER * (1 + u32::try_from(version).unwrap())) }
+    TokenRecord {
+        key,
+        expires: Some(*START + FOREVER * (1 + u32::try_from(version).unwrap())),
+    }
 }
 
 const FOREVER: Duration = Duration::from_secs(1 << 40);
@@ -47,9 +52,15 @@ impl World {
             && let Some(record) = cache.get(&DIGEST, now)
         {
             let version = version(&record);
-            assert!(version >= invalidated, "a cached record is older than an invalidation");
+            assert!(
+                version >= invalidated,
+                "a cached record is older than an invalidation"
+            );
             let changed = self.redis().changes.get(version).copied();
-            assert!(changed.is_none_or(|changed| now < changed + LEASE), "a cached record is older than the lease");
+            assert!(
+                changed.is_none_or(|changed| now < changed + LEASE),
+                "a cached record is older than the lease"
+            );
             return;
         }
         let Ok((mut outcome, pending)) = cache.start_lookup(DIGEST) else {
@@ -66,9 +77,19 @@ impl World {
                 }
             });
         }
-        match outcome.wait_for(Option::is_some).await.map(|outcome| outcome.clone().unwrap()) {
-            Ok(Ok(record)) => assert!(version(&record) >= invalidated, "a lookup is older than an invalidation"),
-            Ok(Err(error)) => assert!(matches!(error, RedisFailure::Unavailable(_) | RedisFailure::Timeout)),
+        match outcome
+            .wait_for(Option::is_some)
+            .await
+            .map(|outcome| outcome.clone().unwrap())
+        {
+            Ok(Ok(record)) => assert!(
+                version(&record) >= invalidated,
+                "a lookup is older than an invalidation"
+            ),
+            Ok(Err(error)) => assert!(matches!(
+                error,
+                RedisFailure::Unavailable(_) | RedisFailure::Timeout
+            )),
             Err(_) => {}
         }
     }
@@ -105,9 +126,14 @@ fn no_read_returns_a_record_from_before_an_invalidation() {
             world.ping();
             while world.handle_event() {}
             let newest = world.redis().changes.len();
-            world.invalidated.fetch_max(newest as u64, Ordering::Relaxed);
+            world
+                .invalidated
+                .fetch_max(newest as u64, Ordering::Relaxed);
             world.find().await;
         });
-        assert!(world.state.cache.in_flight().is_empty(), "no lookup stays registered");
+        assert!(
+            world.state.cache.in_flight().is_empty(),
+            "no lookup stays registered"
+        );
     });
 }

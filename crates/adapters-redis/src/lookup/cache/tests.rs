@@ -7,17 +7,30 @@ fn a_lookup_that_is_dropped_ends_for_its_token() {
     let (cache, digest) = (Arc::new(Cache::new(4, 4, 1)), ApiKeyDigest([7; 32]));
     let (joined, pending) = cache.start_lookup(digest).unwrap();
     drop(pending);
-    assert!(joined.has_changed().is_err(), "whoever joined it learns of its end");
-    assert!(cache.start_lookup(digest).unwrap().1.is_some(), "the next request queries Redis");
+    assert!(
+        joined.has_changed().is_err(),
+        "whoever joined it learns of its end"
+    );
+    assert!(
+        cache.start_lookup(digest).unwrap().1.is_some(),
+        "the next request queries Redis"
+    );
 }
 
 /// Without a lease, a token is looked up although it is cached.
 #[test]
 fn a_lookup_replaces_what_was_cached_for_its_token() {
     let (cache, digest) = (Arc::new(Cache::new(4, 4, 1)), ApiKeyDigest([7; 32]));
-    for key in [Some(Arc::new(api_key("key"))), None, Some(Arc::new(api_key("other")))] {
+    for key in [
+        Some(Arc::new(api_key("key"))),
+        None,
+        Some(Arc::new(api_key("other"))),
+    ] {
         let pending = cache.start_lookup(digest).unwrap().1.unwrap();
-        pending.finish(Ok(TokenRecord { key: key.clone(), expires: None }));
+        pending.finish(Ok(TokenRecord {
+            key: key.clone(),
+            expires: None,
+        }));
         assert_eq!(cache.get(&digest, Instant::now()).unwrap().key, key);
     }
     assert_eq!(cache.known.len() + cache.unknown.len(), 1);

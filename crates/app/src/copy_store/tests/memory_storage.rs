@@ -61,9 +61,13 @@ impl MemoryStorage {
     /// Adds pets, unless one of the ids is taken.
     pub(super) fn add(&self, pets: Vec<StoredPet>) -> bool {
         let mut content = self.content();
-        let is_free = pets.iter().all(|stored| !content.pets.contains_key(&stored.pet.id()));
+        let is_free = pets
+            .iter()
+            .all(|stored| !content.pets.contains_key(&stored.pet.id()));
         if is_free {
-            content.pets.extend(pets.into_iter().map(|stored| (stored.pet.id(), stored)));
+            content
+                .pets
+                .extend(pets.into_iter().map(|stored| (stored.pet.id(), stored)));
         }
         is_free
     }
@@ -84,7 +88,9 @@ impl BulkStorage for MemoryStorage {
         let mut addition = self.addition.lock().unwrap();
         match *addition {
             Some(Addition::BeforeSnapshot(1, id)) => assert!(self.add(stored_pets([id]))),
-            Some(Addition::BeforeSnapshot(number, id)) => *addition = Some(Addition::BeforeSnapshot(number - 1, id)),
+            Some(Addition::BeforeSnapshot(number, id)) => {
+                *addition = Some(Addition::BeforeSnapshot(number - 1, id))
+            }
             _ => {}
         }
         Ok(Box::new(self.content().clone()))
@@ -105,7 +111,10 @@ impl BulkStorage for MemoryStorage {
         Ok(self.add(pets))
     }
 
-    async fn add_idempotency_records(&self, records: Vec<IdempotencyRecord>) -> Result<(), StoreFailure> {
+    async fn add_idempotency_records(
+        &self,
+        records: Vec<IdempotencyRecord>,
+    ) -> Result<(), StoreFailure> {
         let mut content = self.content();
         for record in records {
             content.records.entry(record.key.clone()).or_insert(record);
@@ -116,8 +125,14 @@ impl BulkStorage for MemoryStorage {
 
 #[async_trait]
 impl StorageSnapshot for Content {
-    async fn pets(&self, after: Option<PetId>, limit: usize) -> Result<Vec<StoredPet>, StoreFailure> {
-        let pets = self.pets.range((after.map_or(Unbounded, Excluded), Unbounded));
+    async fn pets(
+        &self,
+        after: Option<PetId>,
+        limit: usize,
+    ) -> Result<Vec<StoredPet>, StoreFailure> {
+        let pets = self
+            .pets
+            .range((after.map_or(Unbounded, Excluded), Unbounded));
         Ok(pets.take(limit).map(|(_, stored)| stored.clone()).collect())
     }
 
@@ -126,7 +141,12 @@ impl StorageSnapshot for Content {
         after: Option<IdempotencyKey>,
         limit: usize,
     ) -> Result<Vec<IdempotencyRecord>, StoreFailure> {
-        let records = self.records.range((after.map_or(Unbounded, Excluded), Unbounded));
-        Ok(records.take(limit).map(|(_, record)| record.clone()).collect())
+        let records = self
+            .records
+            .range((after.map_or(Unbounded, Excluded), Unbounded));
+        Ok(records
+            .take(limit)
+            .map(|(_, record)| record.clone())
+            .collect())
     }
 }

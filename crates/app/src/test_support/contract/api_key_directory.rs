@@ -1,5 +1,8 @@
 //! The contract of [`ApiKeyDirectory`]. Each rule gets a directory that contains the keys of [`known_tokens`].
-#![expect(clippy::missing_panics_doc, reason = "a rule panics if the adapter breaks it")]
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "a rule panics if the adapter breaks it"
+)]
 
 use std::sync::Arc;
 
@@ -26,7 +29,11 @@ type Directory = Arc<dyn ApiKeyDirectory>;
 /// The tokens that the setup registers, one key each: short, long, and some that differ in one character.
 pub fn known_tokens() -> Vec<SecretString> {
     let longest = "x".repeat(512);
-    ["a", "b", "token-1", "token-2", "Token-1", "dG9rZW4=", &longest].map(SecretString::from).into()
+    [
+        "a", "b", "token-1", "token-2", "Token-1", "dG9rZW4=", &longest,
+    ]
+    .map(SecretString::from)
+    .into()
 }
 
 async fn find(directory: &Directory, token: &SecretString) -> Option<Arc<ApiKey>> {
@@ -38,7 +45,10 @@ pub async fn each_registered_token_belongs_to_a_different_key(directory: Directo
     let mut ids = Vec::new();
     for token in known_tokens() {
         let key = find(&directory, &token).await;
-        let id = key.unwrap_or_else(|| panic!("{} is not found", token.expose_secret())).id.clone();
+        let id = key
+            .unwrap_or_else(|| panic!("{} is not found", token.expose_secret()))
+            .id
+            .clone();
         assert!(!ids.contains(&id), "{id:?} is the id of two keys");
         ids.push(id);
     }
@@ -47,9 +57,20 @@ pub async fn each_registered_token_belongs_to_a_different_key(directory: Directo
 /// This includes similar tokens, and the ids and digests of keys.
 pub async fn an_unregistered_token_is_none(directory: Directory) {
     let key = find(&directory, &known_tokens()[0]).await.expect("a key");
-    let digest = format!("{:02x?}", ApiKeyDigest::of(&known_tokens()[0]).0).replace(['[', ']', ',', ' '], "");
+    let digest = format!("{:02x?}", ApiKeyDigest::of(&known_tokens()[0]).0)
+        .replace(['[', ']', ',', ' '], "");
 
-    for token in ["", "A", "token", "token-", "token-11", "dG9rZW4", "*", key.id.as_str(), &digest] {
+    for token in [
+        "",
+        "A",
+        "token",
+        "token-",
+        "token-11",
+        "dG9rZW4",
+        "*",
+        key.id.as_str(),
+        &digest,
+    ] {
         assert_eq!(find(&directory, &token.into()).await, None, "{token:?}");
     }
 }

@@ -1,6 +1,9 @@
 //! The contract of [`ApiKeyStore`], and of a directory that follows the store. The unit tests of `ApiKeyChange` have
 //! the rules of the changes.
-#![expect(clippy::missing_panics_doc, reason = "a rule panics if the adapter breaks it")]
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "a rule panics if the adapter breaks it"
+)]
 
 mod audit;
 mod concurrency;
@@ -58,16 +61,30 @@ const HOUR: Duration = Duration::from_hours(1);
 
 impl Keys {
     async fn change(&self, change: ApiKeyChange) -> ChangedApiKey {
-        self.store.change(change, "test").await.expect("the change is applied")
+        self.store
+            .change(change, "test")
+            .await
+            .expect("the change is applied")
     }
 
     async fn add(&self, id: &str, text: &str, lifetime: Option<Duration>) -> ApiKey {
-        self.change(add(id, text, lifetime)).await.after.expect("the key exists").key
+        self.change(add(id, text, lifetime))
+            .await
+            .after
+            .expect("the key exists")
+            .key
     }
 
     async fn assert_refused(&self, change: ApiKeyChange, refusal: &ApiKeyRefusal) {
-        let error = self.store.change(change, "test").await.expect_err("the change is refused");
-        assert!(matches!(&error, ApiKeyChangeError::Refused(found) if found == refusal), "{error:?}");
+        let error = self
+            .store
+            .change(change, "test")
+            .await
+            .expect_err("the change is refused");
+        assert!(
+            matches!(&error, ApiKeyChangeError::Refused(found) if found == refusal),
+            "{error:?}"
+        );
     }
 
     async fn list(&self) -> Vec<IssuedApiKey> {
@@ -79,7 +96,10 @@ impl Keys {
     }
 
     async fn find(&self, text: &str) -> Option<Arc<ApiKey>> {
-        self.directory.find(new_token(text, None).digest).await.expect("find")
+        self.directory
+            .find(new_token(text, None).digest)
+            .await
+            .expect("find")
     }
 
     /// Waits until the directory finds this key: it follows the store with a delay.
@@ -90,12 +110,21 @@ impl Keys {
 
 /// Returns a token that was created this long ago, in whole milliseconds.
 fn issued(text: &str, age: Duration, expires: Option<SystemTime>) -> IssuedToken {
-    let NewToken { digest, last_four, .. } = new_token(text, None);
-    IssuedToken { digest, last_four, created: whole_second(SystemTime::now() - age), expires }
+    let NewToken {
+        digest, last_four, ..
+    } = new_token(text, None);
+    IssuedToken {
+        digest,
+        last_four,
+        created: whole_second(SystemTime::now() - age),
+        expires,
+    }
 }
 
 fn whole_second(time: SystemTime) -> SystemTime {
-    let since_1970 = time.duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
+    let since_1970 = time
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .expect("after 1970");
     SystemTime::UNIX_EPOCH + Duration::from_secs(since_1970.as_secs())
 }
 
@@ -103,10 +132,16 @@ fn whole_second(time: SystemTime) -> SystemTime {
 /// before.
 pub async fn an_added_key_is_found_and_listed(keys: Keys) {
     keys.store.check_writable().await.expect("writable");
-    assert_eq!((keys.list().await, keys.find("token-a").await), (Vec::new(), None));
+    assert_eq!(
+        (keys.list().await, keys.find("token-a").await),
+        (Vec::new(), None)
+    );
     let before = SystemTime::now();
     let changed = keys.change(add("a", "token-a", Some(HOUR))).await;
-    assert!(before - HOUR < changed.at && changed.at < SystemTime::now() + HOUR, "{changed:?}");
+    assert!(
+        before - HOUR < changed.at && changed.at < SystemTime::now() + HOUR,
+        "{changed:?}"
+    );
 
     let added = changed.after.expect("the key exists");
     assert_eq!((changed.before, &added.key), (None, &api_key("a")));
@@ -118,27 +153,48 @@ pub async fn an_added_key_is_found_and_listed(keys: Keys) {
 /// This holds for keys with every set of scopes, and with and without an expiry. Keys are listed in the order of their
 /// ids, and tokens in the order of their creation.
 pub async fn an_imported_key_is_listed_exactly(keys: Keys) {
-    let with_scopes = |id: &str, scopes: &[Scope]| ApiKey { scopes: scopes.iter().copied().collect(), ..api_key(id) };
+    let with_scopes = |id: &str, scopes: &[Scope]| ApiKey {
+        scopes: scopes.iter().copied().collect(),
+        ..api_key(id)
+    };
     let end = Some(whole_second(SystemTime::now()) + HOUR + Duration::from_millis(123));
     let imported = [
-        IssuedApiKey { key: with_scopes("a", &[]), tokens: vec![issued("token-a", HOUR, end)] },
+        IssuedApiKey {
+            key: with_scopes("a", &[]),
+            tokens: vec![issued("token-a", HOUR, end)],
+        },
         IssuedApiKey {
             key: with_scopes("b", &[Scope::Read]),
-            tokens: vec![issued("token-z", 2 * HOUR, None), issued("token-b", HOUR, end)],
+            tokens: vec![
+                issued("token-z", 2 * HOUR, None),
+                issued("token-b", HOUR, end),
+            ],
         },
         IssuedApiKey {
             key: with_scopes("c", &[Scope::Write]),
-            tokens: vec![IssuedToken { last_four: String::new(), ..issued("token-c", HOUR, None) }],
+            tokens: vec![IssuedToken {
+                last_four: String::new(),
+                ..issued("token-c", HOUR, None)
+            }],
         },
     ];
     for key in imported.iter().rev() {
-        assert_eq!(keys.change(ApiKeyChange::Import(key.clone())).await.after.as_ref(), Some(key));
+        assert_eq!(
+            keys.change(ApiKeyChange::Import(key.clone()))
+                .await
+                .after
+                .as_ref(),
+            Some(key)
+        );
     }
     assert_eq!(keys.list().await, imported);
 
     for key in &imported {
         let again = keys.change(ApiKeyChange::Import(key.clone())).await;
-        assert_eq!((again.before.as_ref(), again.after.as_ref()), (Some(key), Some(key)));
+        assert_eq!(
+            (again.before.as_ref(), again.after.as_ref()),
+            (Some(key), Some(key))
+        );
         keys.change(ApiKeyChange::Revoke(key.key.id.clone())).await;
     }
     assert_eq!(keys.list().await, []);
@@ -146,19 +202,41 @@ pub async fn an_imported_key_is_listed_exactly(keys: Keys) {
 
 /// The rules see the key with the id, and the key with the token.
 pub async fn a_refused_change_changes_nothing(keys: Keys) {
-    let [a, b] = [keys.add("a", "token-a", None).await, keys.add("b", "token-b", None).await];
+    let [a, b] = [
+        keys.add("a", "token-a", None).await,
+        keys.add("b", "token-b", None).await,
+    ];
     let list = keys.list().await;
 
-    keys.assert_refused(add("a", "token-c", None), &ApiKeyRefusal::IdTaken(a.id.clone())).await;
-    let outdated = IssuedApiKey { key: a.clone(), tokens: vec![issued("token-c", HOUR, None)] };
-    keys.assert_refused(ApiKeyChange::Import(outdated), &ApiKeyRefusal::Outdated(a.id.clone())).await;
-    let taken =
-        IssuedApiKey { key: api_key("c"), tokens: vec![issued("token-c", HOUR, None), issued("token-a", HOUR, None)] };
-    for change in [add("c", "token-a", None), rotate("b", "token-a", HOUR), ApiKeyChange::Import(taken)] {
-        keys.assert_refused(change, &ApiKeyRefusal::TokenTaken(a.clone())).await;
+    keys.assert_refused(
+        add("a", "token-c", None),
+        &ApiKeyRefusal::IdTaken(a.id.clone()),
+    )
+    .await;
+    let outdated = IssuedApiKey {
+        key: a.clone(),
+        tokens: vec![issued("token-c", HOUR, None)],
+    };
+    keys.assert_refused(
+        ApiKeyChange::Import(outdated),
+        &ApiKeyRefusal::Outdated(a.id.clone()),
+    )
+    .await;
+    let taken = IssuedApiKey {
+        key: api_key("c"),
+        tokens: vec![issued("token-c", HOUR, None), issued("token-a", HOUR, None)],
+    };
+    for change in [
+        add("c", "token-a", None),
+        rotate("b", "token-a", HOUR),
+        ApiKeyChange::Import(taken),
+    ] {
+        keys.assert_refused(change, &ApiKeyRefusal::TokenTaken(a.clone()))
+            .await;
     }
     for id in ["c", "", "*"] {
-        keys.assert_refused(revoke(id), &ApiKeyRefusal::UnknownId(ApiKeyId::new(id))).await;
+        keys.assert_refused(revoke(id), &ApiKeyRefusal::UnknownId(ApiKeyId::new(id)))
+            .await;
     }
     assert_eq!(keys.list().await, list);
     assert_eq!(keys.find("token-c").await, None);

@@ -1,5 +1,8 @@
 //! The contract of [`ApiKeyUses`], and of a store that lists the uses.
-#![expect(clippy::missing_panics_doc, reason = "a rule panics if the adapter breaks it")]
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "a rule panics if the adapter breaks it"
+)]
 
 use std::{
     sync::Arc,
@@ -40,12 +43,19 @@ const MINUTE: Duration = Duration::from_mins(1);
 
 impl Uses {
     async fn add(&self, id: &str) -> ApiKeyId {
-        self.store.change(add(id, &format!("token-of-{id}"), None), "test").await.expect("add");
+        self.store
+            .change(add(id, &format!("token-of-{id}"), None), "test")
+            .await
+            .expect("add");
         ApiKeyId::new(id)
     }
 
     async fn last(&self, id: &ApiKeyId, kind: ApiKeyUse) -> Option<SystemTime> {
-        self.store.list_uses().await.expect("list the uses").last(id, kind)
+        self.store
+            .list_uses()
+            .await
+            .expect("list the uses")
+            .last(id, kind)
     }
 
     /// Notes a use, which is written with a delay. Returns its time when it is listed.
@@ -59,12 +69,24 @@ impl Uses {
 /// The time is that of the write, to the minute. Other keys and kinds are not affected. Every instance records uses.
 pub async fn a_noted_use_is_listed_with_its_time(uses: Uses) {
     let (id, other) = (uses.add("a").await, uses.add("b").await);
-    assert_eq!(uses.store.list_uses().await.expect("list the uses"), RecordedUses::default());
+    assert_eq!(
+        uses.store.list_uses().await.expect("list the uses"),
+        RecordedUses::default()
+    );
     let before = SystemTime::now();
     let time = uses.note(0, &id, ApiKeyUse::GetPet).await;
-    assert!(before - MINUTE <= time && time <= SystemTime::now(), "{time:?}");
+    assert!(
+        before - MINUTE <= time && time <= SystemTime::now(),
+        "{time:?}"
+    );
     let recorded = uses.store.list_uses().await.expect("list the uses");
-    assert_eq!(recorded, RecordedUses { since: Some(time), last: [((id.clone(), ApiKeyUse::GetPet), time)].into() });
+    assert_eq!(
+        recorded,
+        RecordedUses {
+            since: Some(time),
+            last: [((id.clone(), ApiKeyUse::GetPet), time)].into()
+        }
+    );
 
     uses.note(1, &other, ApiKeyUse::Request).await;
     assert_eq!(uses.last(&id, ApiKeyUse::Request).await, None);
@@ -78,7 +100,10 @@ pub async fn uses_of_a_revoked_key_are_not_listed(uses: Uses) {
     for id in [&id, &other] {
         uses.note(0, id, ApiKeyUse::Request).await;
     }
-    uses.store.change(revoke(id.as_str()), "test").await.expect("revoke");
+    uses.store
+        .change(revoke(id.as_str()), "test")
+        .await
+        .expect("revoke");
     assert_eq!(uses.last(&id, ApiKeyUse::Request).await, None);
 
     uses.instances[1].note(&id, ApiKeyUse::GetPet);

@@ -1,5 +1,8 @@
 //! The contract of [`BulkStorage`] and [`StorageSnapshot`]. Each rule gets an empty storage.
-#![expect(clippy::missing_panics_doc, reason = "a rule panics if the adapter breaks it")]
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "a rule panics if the adapter breaks it"
+)]
 
 mod records;
 
@@ -48,15 +51,25 @@ pub struct BulkAccess {
 
 impl BulkAccess {
     async fn add(&self, pets: impl IntoIterator<Item = StoredPet>) {
-        self.bulk.add_pets(pets.into_iter().collect()).await.expect("add_pets");
+        self.bulk
+            .add_pets(pets.into_iter().collect())
+            .await
+            .expect("add_pets");
     }
 
     async fn add_records(&self, records: &[IdempotencyRecord]) {
-        self.bulk.add_idempotency_records(records.to_vec()).await.expect("add_idempotency_records");
+        self.bulk
+            .add_idempotency_records(records.to_vec())
+            .await
+            .expect("add_idempotency_records");
     }
 
     async fn create(&self, name: &str) -> Pet {
-        self.pets.add(AddPet::new(pet_named(name))).await.expect("add").pet
+        self.pets
+            .add(AddPet::new(pet_named(name)))
+            .await
+            .expect("add")
+            .pet
     }
 
     async fn snapshot(&self) -> Box<dyn StorageSnapshot> {
@@ -65,15 +78,27 @@ impl BulkAccess {
 
     /// Returns all pets in a new snapshot.
     async fn all(&self) -> Vec<StoredPet> {
-        self.snapshot().await.pets(None, 100_000).await.expect("pets")
+        self.snapshot()
+            .await
+            .pets(None, 100_000)
+            .await
+            .expect("pets")
     }
 
     async fn ids(&self) -> Vec<i64> {
-        self.all().await.iter().map(|stored| stored.pet.id().get()).collect()
+        self.all()
+            .await
+            .iter()
+            .map(|stored| stored.pet.id().get())
+            .collect()
     }
 
     async fn records(&self) -> Vec<IdempotencyRecord> {
-        self.snapshot().await.idempotency_records(None, 100).await.expect("idempotency_records")
+        self.snapshot()
+            .await
+            .idempotency_records(None, 100)
+            .await
+            .expect("idempotency_records")
     }
 }
 
@@ -83,11 +108,22 @@ fn id(id: i64) -> PetId {
 
 /// Various pets and creation times, in ascending order of id.
 fn various() -> Vec<StoredPet> {
-    let micros = [0, 1, 999_999, 1_795_366_800_123_456, 253_402_300_799_999_999].into_iter().cycle();
-    let pets = (0..).zip(various_pets()).zip(micros).map(|((number, pet), micros)| StoredPet {
-        pet: Pet::new(id(number * number * number * 1_000_000_007 + 1), pet),
-        created_at: CreationTime::parse(micros).expect("a valid time"),
-    });
+    let micros = [
+        0,
+        1,
+        999_999,
+        1_795_366_800_123_456,
+        253_402_300_799_999_999,
+    ]
+    .into_iter()
+    .cycle();
+    let pets = (0..)
+        .zip(various_pets())
+        .zip(micros)
+        .map(|((number, pet), micros)| StoredPet {
+            pet: Pet::new(id(number * number * number * 1_000_000_007 + 1), pet),
+            created_at: CreationTime::parse(micros).expect("a valid time"),
+        });
     pets.collect()
 }
 
@@ -95,11 +131,17 @@ fn various() -> Vec<StoredPet> {
 /// that the service serves.
 pub async fn pets_are_returned_exactly_as_they_were_added(access: BulkAccess) {
     access.bulk.check_writable().await.expect("writable");
-    assert_eq!((access.all().await, access.records().await), (Vec::new(), Vec::new()));
+    assert_eq!(
+        (access.all().await, access.records().await),
+        (Vec::new(), Vec::new())
+    );
     access.add(various().into_iter().rev()).await;
     assert_eq!(access.all().await, various());
     let expected: Vec<_> = various().into_iter().map(|stored| stored.pet).collect();
-    assert_eq!(access.pets.list(None, None, 100).await.expect("list"), expected);
+    assert_eq!(
+        access.pets.list(None, None, 100).await.expect("list"),
+        expected
+    );
     for pet in expected {
         assert_eq!(access.pets.find(pet.id()).await.expect("find"), Some(pet));
     }
@@ -133,9 +175,12 @@ pub async fn the_next_id_is_greater_than_every_id_of_a_batch(access: BulkAccess)
 pub async fn pages_of_a_snapshot_are_in_order_and_limited(access: BulkAccess) {
     access.add(stored_pets([9, 2, 5, 3, 4])).await;
     let snapshot = access.snapshot().await;
-    for (after, limit, expected) in
-        [(None, 2, &[2, 3][..]), (Some(3), 2, &[4, 5]), (Some(9), 2, &[]), (Some(7), 5, &[9])]
-    {
+    for (after, limit, expected) in [
+        (None, 2, &[2, 3][..]),
+        (Some(3), 2, &[4, 5]),
+        (Some(9), 2, &[]),
+        (Some(7), 5, &[9]),
+    ] {
         let page = snapshot.pets(after.map(id), limit).await.expect("pets");
         let ids: Vec<_> = page.iter().map(|stored| stored.pet.id().get()).collect();
         assert_eq!(ids, expected, "{limit} after {after:?}");
@@ -154,16 +199,25 @@ pub async fn a_snapshot_does_not_change(access: BulkAccess) {
         access.add(stored_pets([later])).await;
     }
     drop(snapshot);
-    assert_eq!(access.ids().await, [1, 2, 3, 4, created.id().get(), 100, 101]);
+    assert_eq!(
+        access.ids().await,
+        [1, 2, 3, 4, created.id().get(), 100, 101]
+    );
 }
 
 /// The creation time is when the pet was created.
 pub async fn a_snapshot_contains_pets_of_the_repository(access: BulkAccess) {
     let pets = [access.create("a").await, access.create("b").await];
     let all = access.all().await;
-    assert_eq!(all.iter().map(|stored| &stored.pet).collect::<Vec<_>>(), pets.iter().collect::<Vec<_>>());
+    assert_eq!(
+        all.iter().map(|stored| &stored.pet).collect::<Vec<_>>(),
+        pets.iter().collect::<Vec<_>>()
+    );
     assert!(all[0].created_at <= all[1].created_at, "{all:?}");
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
-    let age = i128::try_from(since.as_micros()).expect("before 9999") - i128::from(all[0].created_at.micros());
+    let since = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .expect("after 1970");
+    let age = i128::try_from(since.as_micros()).expect("before 9999")
+        - i128::from(all[0].created_at.micros());
     assert!(age.abs() < 60_000_000, "{all:?}");
 }

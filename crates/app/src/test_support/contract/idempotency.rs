@@ -1,5 +1,8 @@
 //! The contract of [`PetRepository`] about idempotency keys. Each rule gets an empty repository.
-#![expect(clippy::missing_panics_doc, reason = "a rule panics if the adapter breaks it")]
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "a rule panics if the adapter breaks it"
+)]
 
 use std::{
     sync::Arc,
@@ -42,8 +45,17 @@ fn key(text: &str) -> IdempotencyKey {
     IdempotencyKey::new(ApiKeyId::new("shop"), text)
 }
 
-async fn try_add(repository: &Repository, key: IdempotencyKey, pet: NewPet) -> Result<AddedPet, AddPetError> {
-    repository.add(AddPet { pet, idempotency_key: Some(key) }).await
+async fn try_add(
+    repository: &Repository,
+    key: IdempotencyKey,
+    pet: NewPet,
+) -> Result<AddedPet, AddPetError> {
+    repository
+        .add(AddPet {
+            pet,
+            idempotency_key: Some(key),
+        })
+        .await
 }
 
 async fn add(repository: &Repository, key: IdempotencyKey, pet: NewPet) -> Pet {
@@ -71,22 +83,41 @@ pub async fn of_concurrent_adds_with_one_key_one_adds_its_pet(repository: Reposi
     }));
     let results = results.await;
 
-    let [stored] = &list_all(&repository).await[..] else { panic!("one pet") };
+    let [stored] = &list_all(&repository).await[..] else {
+        panic!("one pet")
+    };
     for (pet, result) in pets.zip(&results) {
         match result {
-            Ok(added) => assert_eq!((&added.pet, &pet), (stored, stored.new_pet()), "{results:?}"),
-            Err(AddPetError::IdempotencyMismatch) => assert_ne!(pet, *stored.new_pet(), "{results:?}"),
+            Ok(added) => assert_eq!(
+                (&added.pet, &pet),
+                (stored, stored.new_pet()),
+                "{results:?}"
+            ),
+            Err(AddPetError::IdempotencyMismatch) => {
+                assert_ne!(pet, *stored.new_pet(), "{results:?}")
+            }
             Err(error) => panic!("{error:?}"),
         }
     }
-    assert_eq!(results.iter().flatten().filter(|added| !added.replayed).count(), 1, "{results:?}");
+    assert_eq!(
+        results
+            .iter()
+            .flatten()
+            .filter(|added| !added.replayed)
+            .count(),
+        1,
+        "{results:?}"
+    );
 }
 
 /// This holds for every retry, even after other pets were added.
 pub async fn the_same_key_and_pet_return_the_first_pet(repository: Repository) {
     let first = add(&repository, key("1"), new_pet()).await;
     assert_eq!(first, Pet::new(first.id(), new_pet()));
-    assert_eq!(repository.find(first.id()).await.expect("find"), Some(first.clone()));
+    assert_eq!(
+        repository.find(first.id()).await.expect("find"),
+        Some(first.clone())
+    );
 
     assert_eq!(replay(&repository, key("1"), new_pet()).await, first);
     let second = add(&repository, key("2"), new_pet()).await;
@@ -99,8 +130,13 @@ pub async fn the_same_key_and_pet_return_the_first_pet(repository: Repository) {
 /// The first pet is not changed. The unit tests of `PetDigest` have the differences.
 pub async fn the_same_key_with_another_pet_is_refused(repository: Repository) {
     let first = add(&repository, key("1"), new_pet()).await;
-    let error = try_add(&repository, key("1"), new_pet().with_status(None)).await.expect_err("another pet");
-    assert!(matches!(error, AddPetError::IdempotencyMismatch), "{error:?}");
+    let error = try_add(&repository, key("1"), new_pet().with_status(None))
+        .await
+        .expect_err("another pet");
+    assert!(
+        matches!(error, AddPetError::IdempotencyMismatch),
+        "{error:?}"
+    );
     assert_eq!(replay(&repository, key("1"), new_pet()).await, first);
     assert_eq!(list_all(&repository).await, [first]);
 }
@@ -108,8 +144,20 @@ pub async fn the_same_key_with_another_pet_is_refused(repository: Repository) {
 /// This holds even if the concatenations of API key id and text are equal.
 pub async fn the_keys_of_two_api_keys_are_independent(repository: Repository) {
     let mut added = Vec::new();
-    for (api_key, text, name) in [("shop", "1", "a"), ("farm", "1", "b"), ("shop1", "2", "c"), ("shop", "12", "d")] {
-        added.push(add(&repository, IdempotencyKey::new(ApiKeyId::new(api_key), text), pet_named(name)).await);
+    for (api_key, text, name) in [
+        ("shop", "1", "a"),
+        ("farm", "1", "b"),
+        ("shop1", "2", "c"),
+        ("shop", "12", "d"),
+    ] {
+        added.push(
+            add(
+                &repository,
+                IdempotencyKey::new(ApiKeyId::new(api_key), text),
+                pet_named(name),
+            )
+            .await,
+        );
     }
     assert_eq!(list_all(&repository).await, added);
 }
@@ -121,7 +169,9 @@ pub async fn a_key_is_free_again_after_its_retention(repository: Repository) {
     let second = loop {
         match try_add(&repository, key("1"), pet_named("second")).await {
             Ok(added) => break added,
-            Err(AddPetError::IdempotencyMismatch) => tokio::time::sleep(Duration::from_millis(1)).await,
+            Err(AddPetError::IdempotencyMismatch) => {
+                tokio::time::sleep(Duration::from_millis(1)).await
+            }
             Err(error) => panic!("{error:?}"),
         }
         assert!(start.elapsed() < SHORT * 20, "the key is still taken");

@@ -1,5 +1,8 @@
 //! The contract of [`PetRepository`]. Each rule gets an empty repository.
-#![expect(clippy::missing_panics_doc, reason = "a rule panics if the adapter breaks it")]
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "a rule panics if the adapter breaks it"
+)]
 
 mod concurrency;
 
@@ -55,10 +58,18 @@ async fn add_many(repository: &Repository, count: usize) -> Vec<Pet> {
 }
 
 fn with_status(pets: &[Pet], status: PetStatus) -> Vec<Pet> {
-    pets.iter().filter(|pet| pet.new_pet().status() == Some(status)).cloned().collect()
+    pets.iter()
+        .filter(|pet| pet.new_pet().status() == Some(status))
+        .cloned()
+        .collect()
 }
 
-async fn list(repository: &Repository, status: Option<PetStatus>, after: Option<PetId>, limit: usize) -> Vec<Pet> {
+async fn list(
+    repository: &Repository,
+    status: Option<PetStatus>,
+    after: Option<PetId>,
+    limit: usize,
+) -> Vec<Pet> {
     repository.list(status, after, limit).await.expect("list")
 }
 
@@ -95,21 +106,38 @@ pub async fn an_added_pet_is_found_and_listed_as_it_was_returned(repository: Rep
 pub async fn an_unknown_id_is_none(repository: Repository) {
     let added = add(&repository, new_pet()).await.id().get();
 
-    for unknown in [added + 1, added + 1_000_000, i64::from(u32::MAX), i64::MAX - 1, i64::MAX] {
+    for unknown in [
+        added + 1,
+        added + 1_000_000,
+        i64::from(u32::MAX),
+        i64::MAX - 1,
+        i64::MAX,
+    ] {
         assert_eq!(find(&repository, id(unknown)).await, None, "{unknown}");
     }
 }
 
 /// A pet that is added later has the greater id. Limits are from 0 to more than the number of pets. Without a status, a
 /// list contains every pet, including those without one.
-pub async fn a_list_contains_the_first_pets_of_its_status_in_the_order_of_their_addition(repository: Repository) {
+pub async fn a_list_contains_the_first_pets_of_its_status_in_the_order_of_their_addition(
+    repository: Repository,
+) {
     let added = add_many(&repository, 40).await;
-    assert!(added.is_sorted_by(|first, second| first.id() < second.id()), "{added:?}");
+    assert!(
+        added.is_sorted_by(|first, second| first.id() < second.id()),
+        "{added:?}"
+    );
     for limit in [0, 1, 9, 10, 11, 39, 40, 41] {
-        assert_eq!(list(&repository, None, None, limit).await, added[..limit.min(40)]);
+        assert_eq!(
+            list(&repository, None, None, limit).await,
+            added[..limit.min(40)]
+        );
         for status in PetStatus::ALL {
             let pets = with_status(&added, status);
-            assert_eq!(list(&repository, Some(status), None, limit).await, pets[..limit.min(10)]);
+            assert_eq!(
+                list(&repository, Some(status), None, limit).await,
+                pets[..limit.min(10)]
+            );
         }
     }
 }
@@ -121,12 +149,18 @@ pub async fn a_list_begins_after_its_position_even_if_no_pet_has_that_id(reposit
         let after = &added[index + 1..];
         assert_eq!(list(&repository, None, Some(position), 101).await, after);
         for status in PetStatus::ALL {
-            assert_eq!(list(&repository, Some(status), Some(position), 101).await, with_status(after, status));
+            assert_eq!(
+                list(&repository, Some(status), Some(position), 101).await,
+                with_status(after, status)
+            );
         }
     }
     let last = added[11].id().get();
     for beyond in [last + 1, last + 1_000_000, i64::MAX] {
         assert_eq!(list(&repository, None, Some(id(beyond)), 101).await, []);
-        assert_eq!(list(&repository, Some(PetStatus::Sold), Some(id(beyond)), 101).await, []);
+        assert_eq!(
+            list(&repository, Some(PetStatus::Sold), Some(id(beyond)), 101).await,
+            []
+        );
     }
 }

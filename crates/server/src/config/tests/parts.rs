@@ -18,7 +18,10 @@ fn tokens_or_the_storage_imply_the_backend_of_keys() {
         (&[TOKENS], "memory"),
         (&[storage("postgres")], "postgres"),
         (&[TOKENS, storage("postgres")], "memory"),
-        (&[TOKENS, storage("postgres"), backend("postgres")], "postgres"),
+        (
+            &[TOKENS, storage("postgres"), backend("postgres")],
+            "postgres",
+        ),
         (&[TOKENS, backend("sqlite")], "sqlite"),
         (&[TOKENS, backend("redis")], "redis"),
         (&[storage("memory"), backend("sqlite")], "sqlite"),
@@ -27,9 +30,19 @@ fn tokens_or_the_storage_imply_the_backend_of_keys() {
         (&[storage("postgres"), backend("memory")], "memory"),
     ] {
         let settings = [settings, &[POSTGRES[1], REDIS[1]]].concat();
-        let (line, lines) = (format!("keys.backend = \"{expected}\" # "), lines(&settings));
-        assert!(lines.iter().any(|shown| shown.starts_with(&line)), "{settings:?}: {lines:#?}");
-        assert_eq!(config(&settings).keys.to_string().split(' ').next(), Some(expected), "{settings:?}");
+        let (line, lines) = (
+            format!("keys.backend = \"{expected}\" # "),
+            lines(&settings),
+        );
+        assert!(
+            lines.iter().any(|shown| shown.starts_with(&line)),
+            "{settings:?}: {lines:#?}"
+        );
+        assert_eq!(
+            config(&settings).keys.to_string().split(' ').next(),
+            Some(expected),
+            "{settings:?}"
+        );
     }
 }
 
@@ -43,20 +56,51 @@ fn a_command_reads_only_the_part_that_it_uses() {
     ];
     // The commands that are refused: `health`, of pets, `keys`, the certificate of `doctor`.
     for (settings, refused) in [
-        (&[("http.tls.cert_file", "/nowhere"), ("http.tls.key_file", "/nowhere")][..], [false, false, false, true]),
-        (&[("http.lisen", "127.0.0.1:80")], [false, false, false, true]),
-        (&[("management.lisen", "127.0.0.1:80")], [true, false, false, false]),
-        (&[("storage.postgres.url_file", "/nowhere")], [false, true, false, false]),
+        (
+            &[
+                ("http.tls.cert_file", "/nowhere"),
+                ("http.tls.key_file", "/nowhere"),
+            ][..],
+            [false, false, false, true],
+        ),
+        (
+            &[("http.lisen", "127.0.0.1:80")],
+            [false, false, false, true],
+        ),
+        (
+            &[("management.lisen", "127.0.0.1:80")],
+            [true, false, false, false],
+        ),
+        (
+            &[("storage.postgres.url_file", "/nowhere")],
+            [false, true, false, false],
+        ),
         (&[("storage.backend", "disk")], [false, true, true, false]),
-        (&[("storage.backend", "postgres"), TOKENS], [false, true, false, false]),
-        (&[("storage.backend", "postgres")], [false, true, true, false]),
-        (&[("keys.redis.url_file", "/nowhere")], [false, false, true, false]),
-        (&[("storage.backend", "memory"), ("http.listen", "0.0.0.0:80")], [false; 4]),
+        (
+            &[("storage.backend", "postgres"), TOKENS],
+            [false, true, false, false],
+        ),
+        (
+            &[("storage.backend", "postgres")],
+            [false, true, true, false],
+        ),
+        (
+            &[("keys.redis.url_file", "/nowhere")],
+            [false, false, true, false],
+        ),
+        (
+            &[("storage.backend", "memory"), ("http.listen", "0.0.0.0:80")],
+            [false; 4],
+        ),
         // It can be a misspelt section of any command.
         (&[("kyes.backend", "redis")], [true; 4]),
     ] {
         let sources = keys(settings);
-        assert_eq!(reads.map(|read| read(&sources).is_err()), refused, "{settings:?}");
+        assert_eq!(
+            reads.map(|read| read(&sources).is_err()),
+            refused,
+            "{settings:?}"
+        );
         assert!(Config::load(&sources).is_err(), "{settings:?}");
     }
     let (broken, _file) = file("[http\n");
@@ -67,7 +111,8 @@ fn a_command_reads_only_the_part_that_it_uses() {
 fn what_check_config_prints_is_the_same_configuration_and_names_each_source() {
     let secret = file("postgres://db/animals\n").1;
     let path = secret.path().to_str().unwrap();
-    let (mut sources, toml) = file("[http]\ncors_origins = ['https://a.example', 'https://b.example']\nworkers = 3\n");
+    let (mut sources, toml) =
+        file("[http]\ncors_origins = ['https://a.example', 'https://b.example']\nworkers = 3\n");
     sources.environment = keys(&[
         ("log.filter", "info,a\"\\b\u{7f}=off"),
         ("storage.postgres.url_file", path),
@@ -80,7 +125,10 @@ fn what_check_config_prints_is_the_same_configuration_and_names_each_source() {
     for expected in [
         "http.listen = \"127.0.0.1:0\" # --set".to_owned(),
         format!("http.workers = 3 # {}, line 3", toml.path().display()),
-        format!("http.cors_origins = \"https://a.example,https://b.example\" # {}, line 2", toml.path().display()),
+        format!(
+            "http.cors_origins = \"https://a.example,https://b.example\" # {}, line 2",
+            toml.path().display()
+        ),
         "http.keep_alive = \"75s\" # default".to_owned(),
         format!("storage.postgres.url_file = {path:?} # ANIMAL_STORE_STORAGE__POSTGRES__URL_FILE"),
         "storage.postgres.migrate_url = \"\" # default".to_owned(),
@@ -92,25 +140,42 @@ fn what_check_config_prints_is_the_same_configuration_and_names_each_source() {
     }
     let (printed, _file) = file(&lines.join("\n"));
     let [printed, original] = [&printed, &sources].map(values);
-    let differing: Vec<_> = printed.iter().zip(&original).filter(|(a, b)| a != b).map(|(_, key)| key).collect();
-    assert_eq!(differing, [&("keys.memory.tokens".to_owned(), "a".to_owned())]);
+    let differing: Vec<_> = printed
+        .iter()
+        .zip(&original)
+        .filter(|(a, b)| a != b)
+        .map(|(_, key)| key)
+        .collect();
+    assert_eq!(
+        differing,
+        [&("keys.memory.tokens".to_owned(), "a".to_owned())]
+    );
 }
 
 #[test]
 fn the_configuration_file_that_config_init_prints_has_every_key_and_its_default() {
     let set = [("storage.sqlite.path".to_owned(), "/data/a.db".to_owned())];
     let text = template(&set).unwrap();
-    assert!(text.contains("\nstorage.sqlite.path = \"/data/a.db\"\n"), "{text}");
+    assert!(
+        text.contains("\nstorage.sqlite.path = \"/data/a.db\"\n"),
+        "{text}"
+    );
     let uncommented = text.lines().map(|line| match line.strip_prefix('#') {
         Some(key) if !key.starts_with(' ') => key,
         _ => line,
     });
     let uncommented = uncommented.collect::<Vec<_>>().join("\n");
     assert_eq!(values(&file(&uncommented).0), values(&file(&text).0));
-    assert!(text.lines().all(|line| line.chars().count() <= 120), "{text}");
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 120),
+        "{text}"
+    );
     for name in ["http.lisen", "keys.memory.tokens"] {
         let refused = template(&[(name.to_owned(), "top-secret".to_owned())]).unwrap_err();
-        assert!(refused.starts_with(name) && !refused.contains("top-secret"), "{refused}");
+        assert!(
+            refused.starts_with(name) && !refused.contains("top-secret"),
+            "{refused}"
+        );
     }
 }
 
@@ -118,29 +183,89 @@ fn the_configuration_file_that_config_init_prints_has_every_key_and_its_default(
 fn files_that_cannot_be_used_together_are_an_error_of_their_key() {
     let folder = tempfile::tempdir().unwrap();
     let files = Certificates::make(folder.path());
-    let [server, server_key, client, client_key] =
-        [&files.server, &files.server_key, &files.client, &files.client_key].map(|path| path.to_str().unwrap());
-    let [cert, key, authority] = ["http.tls.cert_file", "http.tls.key_file", "http.tls.client_ca_file"];
-    let [redis_cert, redis_key, redis_authority] =
-        ["keys.redis.tls_cert_file", "keys.redis.tls_key_file", "keys.redis.tls_ca_file"];
+    let [server, server_key, client, client_key] = [
+        &files.server,
+        &files.server_key,
+        &files.client,
+        &files.client_key,
+    ]
+    .map(|path| path.to_str().unwrap());
+    let [cert, key, authority] = [
+        "http.tls.cert_file",
+        "http.tls.key_file",
+        "http.tls.client_ca_file",
+    ];
+    let [redis_cert, redis_key, redis_authority] = [
+        "keys.redis.tls_cert_file",
+        "keys.redis.tls_key_file",
+        "keys.redis.tls_ca_file",
+    ];
     let unusable = "names a file that cannot be used: ";
     let no_certificate = "contains no certificate in PEM format";
     for (settings, refused, rule) in [
-        (&[(cert, server)][..], cert, "and http.tls.key_file must be set together"),
-        (&[(key, server_key)], cert, "and http.tls.key_file must be set together"),
-        (&[(authority, server)], authority, "requires http.tls.cert_file"),
-        (&[(cert, "/nowhere"), (key, server_key)], cert, &format!("{unusable}/nowhere cannot be read")),
+        (
+            &[(cert, server)][..],
+            cert,
+            "and http.tls.key_file must be set together",
+        ),
+        (
+            &[(key, server_key)],
+            cert,
+            "and http.tls.key_file must be set together",
+        ),
+        (
+            &[(authority, server)],
+            authority,
+            "requires http.tls.cert_file",
+        ),
+        (
+            &[(cert, "/nowhere"), (key, server_key)],
+            cert,
+            &format!("{unusable}/nowhere cannot be read"),
+        ),
         (&[(cert, server), (key, client_key)], key, unusable),
-        (&[(cert, server), (key, server_key), (authority, server_key)], authority, unusable),
-        (&[(redis_authority, client_key)], redis_authority, no_certificate),
-        (&[(redis_cert, client)], redis_cert, "and keys.redis.tls_key_file must be set together"),
-        (&[(redis_key, "/dev/null")], redis_cert, "and keys.redis.tls_key_file must be set together"),
-        (&[(redis_cert, client_key), (redis_key, client_key)], redis_cert, no_certificate),
-        (&[(redis_cert, client), (redis_key, "/dev/null")], redis_key, "contains no private key in PEM format"),
-        (&[(redis_cert, client), (redis_key, "/nowhere")], redis_key, "names /nowhere, which cannot be read"),
+        (
+            &[(cert, server), (key, server_key), (authority, server_key)],
+            authority,
+            unusable,
+        ),
+        (
+            &[(redis_authority, client_key)],
+            redis_authority,
+            no_certificate,
+        ),
+        (
+            &[(redis_cert, client)],
+            redis_cert,
+            "and keys.redis.tls_key_file must be set together",
+        ),
+        (
+            &[(redis_key, "/dev/null")],
+            redis_cert,
+            "and keys.redis.tls_key_file must be set together",
+        ),
+        (
+            &[(redis_cert, client_key), (redis_key, client_key)],
+            redis_cert,
+            no_certificate,
+        ),
+        (
+            &[(redis_cert, client), (redis_key, "/dev/null")],
+            redis_key,
+            "contains no private key in PEM format",
+        ),
+        (
+            &[(redis_cert, client), (redis_key, "/nowhere")],
+            redis_key,
+            "names /nowhere, which cannot be read",
+        ),
     ] {
         assert_refused(settings, refused, rule);
-        let with_redis = [settings, &[REDIS[0], ("keys.redis.url", "rediss://localhost")]].concat();
+        let with_redis = [
+            settings,
+            &[REDIS[0], ("keys.redis.url", "rediss://localhost")],
+        ]
+        .concat();
         assert_refused(&with_redis, refused, rule);
     }
 }
@@ -150,17 +275,33 @@ fn an_expired_certificate_is_a_warning_and_an_address_beyond_loopback_needs_one_
     let folder = tempfile::tempdir().unwrap();
     let files = Certificates::make_until(folder.path(), UNIX_EPOCH);
     let [server, key] = [&files.server, &files.server_key].map(|path| path.to_str().unwrap());
-    let (everywhere, cert, key) =
-        (("http.listen", "0.0.0.0:0"), ("http.tls.cert_file", server), ("http.tls.key_file", key));
+    let (everywhere, cert, key) = (
+        ("http.listen", "0.0.0.0:0"),
+        ("http.tls.cert_file", server),
+        ("http.tls.key_file", key),
+    );
     for (settings, is_unencrypted, has_expired) in [
         (&[][..], false, false),
         (&[everywhere], true, false),
         (&[everywhere, cert, key], false, true),
-        (&[everywhere, ("http.trusted_proxies", "10.0.0.1")], false, false),
+        (
+            &[everywhere, ("http.trusted_proxies", "10.0.0.1")],
+            false,
+            false,
+        ),
     ] {
         let config = config(settings);
-        assert_eq!(config.is_unencrypted(config.listen), is_unencrypted, "{settings:?}");
-        let expected = "http.tls.cert_file (ANIMAL_STORE_HTTP__TLS__CERT_FILE) has expired: clients refuse it";
-        assert_eq!(config.warnings, [expected][..usize::from(has_expired)], "{settings:?}");
+        assert_eq!(
+            config.is_unencrypted(config.listen),
+            is_unencrypted,
+            "{settings:?}"
+        );
+        let expected =
+            "http.tls.cert_file (ANIMAL_STORE_HTTP__TLS__CERT_FILE) has expired: clients refuse it";
+        assert_eq!(
+            config.warnings,
+            [expected][..usize::from(has_expired)],
+            "{settings:?}"
+        );
     }
 }

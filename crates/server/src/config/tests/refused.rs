@@ -4,13 +4,21 @@ use super::*;
 
 #[test]
 fn every_error_is_listed_in_a_line_of_its_own() {
-    let error = Config::load(&keys(&[("http.workers", "0"), ("http.listn", ""), ("log.format", "xml")])).unwrap_err();
+    let error = Config::load(&keys(&[
+        ("http.workers", "0"),
+        ("http.listn", ""),
+        ("log.format", "xml"),
+    ]))
+    .unwrap_err();
     let expected = [
         "http.listn (ANIMAL_STORE_HTTP__LISTN) is unknown: did you mean ANIMAL_STORE_HTTP__LISTEN?",
         "http.workers (ANIMAL_STORE_HTTP__WORKERS) must be auto or a whole number from 1 to 512, not \"0\"",
         "log.format (ANIMAL_STORE_LOG__FORMAT) must be auto or text or json, not \"xml\"",
     ];
-    assert_eq!(error.to_string(), format!("the configuration is invalid:\n  {}", expected.join("\n  ")));
+    assert_eq!(
+        error.to_string(),
+        format!("the configuration is invalid:\n  {}", expected.join("\n  "))
+    );
     assert_eq!(error.one_line(), expected.join("; "));
 }
 
@@ -23,19 +31,47 @@ fn an_invalid_value_is_one_error_whatever_the_backend_is() {
             &["here"][..],
             "must be an IP address and a port, such as 127.0.0.1:8080 or [::]:8080, not \"here\"",
         ),
-        ("http.keep_alive", &["5", "0s", "61m"], "must be a duration from 1ms to 1h, such as 5s, not"),
-        ("http.max_body_bytes", &["63", "1048577"], "must be a whole number from 64 to 1048576, not"),
-        ("http.rate_limit.per_second", limits, "must be a whole number from 1 to 1000000, not"),
-        ("http.auth_failures.per_minute", limits, "must be a whole number from 1 to 1000000, not"),
-        ("http.deprecated_get", &["off"], "must be serve or gone, not \"off\""),
-        ("http.cors_origins", &["https://a.example,*", "a"], "must contain origins such as https://shop.example, not"),
+        (
+            "http.keep_alive",
+            &["5", "0s", "61m"],
+            "must be a duration from 1ms to 1h, such as 5s, not",
+        ),
+        (
+            "http.max_body_bytes",
+            &["63", "1048577"],
+            "must be a whole number from 64 to 1048576, not",
+        ),
+        (
+            "http.rate_limit.per_second",
+            limits,
+            "must be a whole number from 1 to 1000000, not",
+        ),
+        (
+            "http.auth_failures.per_minute",
+            limits,
+            "must be a whole number from 1 to 1000000, not",
+        ),
+        (
+            "http.deprecated_get",
+            &["off"],
+            "must be serve or gone, not \"off\"",
+        ),
+        (
+            "http.cors_origins",
+            &["https://a.example,*", "a"],
+            "must contain origins such as https://shop.example, not",
+        ),
         (
             "http.cors_origins",
             &["a,b"],
             "must contain origins such as https://shop.example, not \"a\"; must contain origins such as \
              https://shop.example, not \"b\"",
         ),
-        ("http.cors_origins", &["https://b.example/"], "must contain \"https://b.example\", as browsers send it, not"),
+        (
+            "http.cors_origins",
+            &["https://b.example/"],
+            "must contain \"https://b.example\", as browsers send it, not",
+        ),
         (
             "http.trusted_proxies",
             &["::1,proxy"],
@@ -43,41 +79,125 @@ fn an_invalid_value_is_one_error_whatever_the_backend_is() {
         ),
         (
             "log.filter",
-            &["inf", "", " ", "info,", ",info", "info,,actix_http=off", "info,actix_http=", "info,=off"],
+            &[
+                "inf",
+                "",
+                " ",
+                "info,",
+                ",info",
+                "info,,actix_http=off",
+                "info,actix_http=",
+                "info,=off",
+            ],
             "must be a level, and after commas levels of modules, such as info or info,actix_http=error, not",
         ),
-        ("storage.backend", &["disk", ""], "must be sqlite or memory or postgres, not"),
+        (
+            "storage.backend",
+            &["disk", ""],
+            "must be sqlite or memory or postgres, not",
+        ),
         (
             "storage.idempotency_retention",
             &["", "0s", "999ms", "1", "soon", "-1s", "30d 1ms", "1y"],
             "must be a duration from 1s to 30days, such as 5s, not",
         ),
-        ("storage.sqlite.path", &[""], "must be the path of a file, not \"\""),
-        ("storage.postgres.migrate", &["", "never", "on_start"], "must be on-start or check"),
-        ("storage.postgres.transaction_pooling", &["", "1", "True"], "must be true or false"),
-        ("storage.postgres.connections_per_worker", &["0", "65", "-1", "two"], "must be a whole number from 1 to 64"),
-        ("storage.postgres.timeout", &["9ms", "61s", "5", "0s", "soon"], "must be a duration from 10ms to 1m"),
+        (
+            "storage.sqlite.path",
+            &[""],
+            "must be the path of a file, not \"\"",
+        ),
+        (
+            "storage.postgres.migrate",
+            &["", "never", "on_start"],
+            "must be on-start or check",
+        ),
+        (
+            "storage.postgres.transaction_pooling",
+            &["", "1", "True"],
+            "must be true or false",
+        ),
+        (
+            "storage.postgres.connections_per_worker",
+            &["0", "65", "-1", "two"],
+            "must be a whole number from 1 to 64",
+        ),
+        (
+            "storage.postgres.timeout",
+            &["9ms", "61s", "5", "0s", "soon"],
+            "must be a duration from 10ms to 1m",
+        ),
         ("storage.postgres.url", &["mysql://shop:top-secret@db"], ""),
-        ("storage.postgres.migrate_url", &["mysql://shop:top-secret@db", "top-secret"], ""),
-        ("keys.backend", &["file"], "must be sqlite or memory or postgres or redis, not \"file\""),
-        ("keys.memory.tokens", &["good,top secret"], "contains an invalid token, number 2"),
+        (
+            "storage.postgres.migrate_url",
+            &["mysql://shop:top-secret@db", "top-secret"],
+            "",
+        ),
+        (
+            "keys.backend",
+            &["file"],
+            "must be sqlite or memory or postgres or redis, not \"file\"",
+        ),
+        (
+            "keys.memory.tokens",
+            &["good,top secret"],
+            "contains an invalid token, number 2",
+        ),
         ("keys.redis.url", &["https://:top-secret@localhost"], ""),
-        ("keys.redis.admin_url", &["https://:top-secret@localhost"], ""),
-        ("keys.redis.wait_replicas", &["17", "-1", ""], "must be a whole number from 0 to 16"),
-        ("keys.redis.prefix", &["", "two words", "é"], "must be 1 to 100 visible ASCII"),
-        ("keys.redis.lease", &["soon", "49ms", "61s"], "must be a duration from 50ms to 1m"),
-        ("keys.redis.tls_ca_file", &["/nowhere"], "names /nowhere, which cannot be read: No such file"),
+        (
+            "keys.redis.admin_url",
+            &["https://:top-secret@localhost"],
+            "",
+        ),
+        (
+            "keys.redis.wait_replicas",
+            &["17", "-1", ""],
+            "must be a whole number from 0 to 16",
+        ),
+        (
+            "keys.redis.prefix",
+            &["", "two words", "é"],
+            "must be 1 to 100 visible ASCII",
+        ),
+        (
+            "keys.redis.lease",
+            &["soon", "49ms", "61s"],
+            "must be a duration from 50ms to 1m",
+        ),
+        (
+            "keys.redis.tls_ca_file",
+            &["/nowhere"],
+            "names /nowhere, which cannot be read: No such file",
+        ),
         (
             "traces.endpoint",
-            &["localhost:4318", "ftp://a/", "http://user@a/", "http://:password@a/", "http://a/?key=b", "http://a/#b"],
+            &[
+                "localhost:4318",
+                "ftp://a/",
+                "http://user@a/",
+                "http://:password@a/",
+                "http://a/?key=b",
+                "http://a/#b",
+            ],
             "must be a URL such as http://127.0.0.1:4318/v1/traces, without user, password, query and fragment, not",
         ),
-        ("traces.sample_ratio", &["-0.1", "1.1", "NaN", "half", ""], "must be a number from 0 to 1, such as 0.01, not"),
+        (
+            "traces.sample_ratio",
+            &["-0.1", "1.1", "NaN", "half", ""],
+            "must be a number from 0 to 1, such as 0.01, not",
+        ),
     ] {
         for value in invalid {
-            for backends in [&[][..], &[("storage.backend", "memory")], &[&POSTGRES[..], &REDIS].concat()] {
+            for backends in [
+                &[][..],
+                &[("storage.backend", "memory")],
+                &[&POSTGRES[..], &REDIS].concat(),
+            ] {
                 let others = backends.iter().copied().filter(|(name, _)| *name != key);
-                assert_refused(&others.chain([(key, *value)]).collect::<Vec<_>>(), key, rule);
+                assert_refused(
+                    &others.chain([(key, *value)]).collect::<Vec<_>>(),
+                    key,
+                    rule,
+                );
             }
         }
     }
@@ -88,24 +208,58 @@ fn a_rule_about_several_keys_is_one_error_about_the_first_of_them() {
     let everywhere = ("http.listen", "0.0.0.0:0");
     let memory = ("storage.backend", "memory");
     let pooling = ("storage.postgres.transaction_pooling", "true");
-    let half = [("shutdown.timeout", "1s"), ("shutdown.drain_delay", "501ms")];
+    let half = [
+        ("shutdown.timeout", "1s"),
+        ("shutdown.drain_delay", "501ms"),
+    ];
     let own_file = "cannot be sqlite if storage.backend is postgres: each instance would have a file of its own";
-    let one_database =
-        "cannot be postgres unless storage.backend is postgres: API keys are in the database of the pets";
+    let one_database = "cannot be postgres unless storage.backend is postgres: API keys are in the database of the pets";
     for (settings, key, rule) in [
-        (&[("http.rate_limit.burst", "10")][..], "http.rate_limit.burst", "requires http.rate_limit.per_second"),
-        (&half, "shutdown.drain_delay", "must be at most half of shutdown.timeout"),
-        (&[memory, everywhere], TOKENS.0, "is required unless http.listen is a loopback address"),
-        (&[memory, ("http.listen", "[::]:0")], TOKENS.0, "is required unless http.listen is a loopback address"),
-        (&[POSTGRES[0], TOKENS], POSTGRES[1].0, "is required if storage.backend is postgres"),
+        (
+            &[("http.rate_limit.burst", "10")][..],
+            "http.rate_limit.burst",
+            "requires http.rate_limit.per_second",
+        ),
+        (
+            &half,
+            "shutdown.drain_delay",
+            "must be at most half of shutdown.timeout",
+        ),
+        (
+            &[memory, everywhere],
+            TOKENS.0,
+            "is required unless http.listen is a loopback address",
+        ),
+        (
+            &[memory, ("http.listen", "[::]:0")],
+            TOKENS.0,
+            "is required unless http.listen is a loopback address",
+        ),
+        (
+            &[POSTGRES[0], TOKENS],
+            POSTGRES[1].0,
+            "is required if storage.backend is postgres",
+        ),
         (
             &[POSTGRES[0], POSTGRES[1], TOKENS, pooling],
             "storage.postgres.migrate_url",
             "is required if storage.postgres.transaction_pooling is true",
         ),
-        (&[REDIS[0]], REDIS[1].0, "is required if keys.backend is redis"),
-        (&[("keys.backend", "postgres")], "keys.backend", one_database),
-        (&[POSTGRES[0], POSTGRES[1], ("keys.backend", "sqlite")], "keys.backend", own_file),
+        (
+            &[REDIS[0]],
+            REDIS[1].0,
+            "is required if keys.backend is redis",
+        ),
+        (
+            &[("keys.backend", "postgres")],
+            "keys.backend",
+            one_database,
+        ),
+        (
+            &[POSTGRES[0], POSTGRES[1], ("keys.backend", "sqlite")],
+            "keys.backend",
+            own_file,
+        ),
         // Another error is the reason for these violations.
         (
             &[memory, everywhere, ("keys.backend", "rediss")],

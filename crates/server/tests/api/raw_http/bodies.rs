@@ -2,8 +2,8 @@
 
 use crate::{
     raw_requests::{
-        assert_ends, assert_goes_on, assert_no_pet, assert_refused, fields, get, names, pet, post, post_head, smuggled,
-        statuses,
+        assert_ends, assert_goes_on, assert_no_pet, assert_refused, fields, get, names, pet, post,
+        post_head, smuggled, statuses,
     },
     test_app::TestApp,
 };
@@ -18,12 +18,28 @@ fn the_body_of_a_request_that_needs_none_is_not_a_request() {
     let body = smuggled();
     let framings = [
         (format!("Content-Length: {}\r\n", body.len()), body.clone()),
-        ("Transfer-Encoding: chunked\r\n".to_owned(), format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len())),
+        (
+            "Transfer-Encoding: chunked\r\n".to_owned(),
+            format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len()),
+        ),
     ];
     for (lines, body) in framings {
-        for (method, status) in [("GET", 404), ("HEAD", 404), ("PUT", 405), ("OPTIONS", 405), ("X-UNKNOWN", 405)] {
-            let mut connection = app.send(format!("{method} /v1/pets/0 HTTP/1.1\r\n{}{lines}\r\n{body}", fields()));
-            let response = if method == "HEAD" { connection.response_to_head() } else { connection.response() };
+        for (method, status) in [
+            ("GET", 404),
+            ("HEAD", 404),
+            ("PUT", 405),
+            ("OPTIONS", 405),
+            ("X-UNKNOWN", 405),
+        ] {
+            let mut connection = app.send(format!(
+                "{method} /v1/pets/0 HTTP/1.1\r\n{}{lines}\r\n{body}",
+                fields()
+            ));
+            let response = if method == "HEAD" {
+                connection.response_to_head()
+            } else {
+                connection.response()
+            };
             response.assert_status(status);
             assert_goes_on(&mut connection);
         }
@@ -62,7 +78,10 @@ fn a_length_with_leading_zeros_or_spaces_counts_the_same_bytes() {
     let app = TestApp::start();
     let mut connection = app.connect();
     let body = pet("Rex");
-    for length in [format!("000{}", body.len()), format!(" \t {} \t", body.len())] {
+    for length in [
+        format!("000{}", body.len()),
+        format!(" \t {} \t", body.len()),
+    ] {
         connection.send(post_head(&format!("Content-Length: {length}\r\n")) + &body + &post("Ada"));
         connection.response().assert_status(201);
         assert_eq!(connection.response().json()["name"], "Ada");
@@ -72,8 +91,14 @@ fn a_length_with_leading_zeros_or_spaces_counts_the_same_bytes() {
 #[test]
 fn a_body_above_the_bound_is_a_413_before_its_end_and_ends_the_connection() {
     let app = TestApp::start();
-    for length in ["16385", "9223372036854775807", "9223372036854775808", "18446744073709551615"] {
-        let mut connection = app.send(post_head(&format!("Content-Length: {length}\r\n")) + &pet("Rex"));
+    for length in [
+        "16385",
+        "9223372036854775807",
+        "9223372036854775808",
+        "18446744073709551615",
+    ] {
+        let mut connection =
+            app.send(post_head(&format!("Content-Length: {length}\r\n")) + &pet("Rex"));
         let response = connection.response();
         response.assert_error(413, "payload_too_large");
         assert_ends(&mut connection, &response);
@@ -96,7 +121,9 @@ fn a_valid_chunked_body_creates_a_pet() {
         format!("{l:x};name=value\r\n{left}\r\n{r:x};a;b=\"c\"\r\n{right}\r\n0;last\r\n\r\n"),
         format!("{all:x} ; name = value\r\n{body}\r\n0\r\n\r\n"),
         // A trailer is neither a header nor a request.
-        format!("{all:x}\r\n{body}\r\n0\r\nContent-Length: 99\r\nAuthorization: Bearer none\r\n\r\n"),
+        format!(
+            "{all:x}\r\n{body}\r\n0\r\nContent-Length: 99\r\nAuthorization: Bearer none\r\n\r\n"
+        ),
     ];
     for body in &valid {
         connection.send(chunked(body) + &get("/v1/pets/0"));

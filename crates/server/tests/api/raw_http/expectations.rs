@@ -6,7 +6,9 @@ use crate::{
 };
 
 fn expecting(length: usize) -> String {
-    post_head(&format!("Content-Length: {length}\r\nExpect: 100-continue\r\n"))
+    post_head(&format!(
+        "Content-Length: {length}\r\nExpect: 100-continue\r\n"
+    ))
 }
 
 #[test]
@@ -44,7 +46,12 @@ fn a_refused_client_gets_no_100_and_smuggles_nothing_by_withholding_its_body() {
 fn an_unknown_expectation_and_one_of_http_1_0_are_ignored() {
     let app = TestApp::start();
     let body = pet("Rex");
-    let unknown = |value| post_head(&format!("Content-Length: {}\r\nExpect: {value}\r\n", body.len()));
+    let unknown = |value| {
+        post_head(&format!(
+            "Content-Length: {}\r\nExpect: {value}\r\n",
+            body.len()
+        ))
+    };
     for head in [
         unknown("nothing"),
         unknown("100-continues"),

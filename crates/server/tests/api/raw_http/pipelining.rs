@@ -4,22 +4,35 @@ use animal_store_test_servers::Response;
 use serde_json::json;
 
 use crate::{
-    raw_requests::{assert_ends, fields, get, names, pet, post, post_head, smuggled, statuses, with_lines},
+    raw_requests::{
+        assert_ends, fields, get, names, pet, post, post_head, smuggled, statuses, with_lines,
+    },
     test_app::TestApp,
 };
 
 #[test]
 fn responses_arrive_in_the_order_of_their_requests() {
     let app = TestApp::start();
-    let mut connection =
-        app.send([get("/v1/pets"), post("Ada"), get("/v1/pets/0"), post("Ben"), get("/v1/pets")].concat());
+    let mut connection = app.send(
+        [
+            get("/v1/pets"),
+            post("Ada"),
+            get("/v1/pets/0"),
+            post("Ben"),
+            get("/v1/pets"),
+        ]
+        .concat(),
+    );
 
     let responses = [(); 5].map(|()| connection.response());
     assert_eq!(statuses(&responses), [200, 201, 404, 201, 200]);
     assert_eq!(responses[0].json(), json!([]));
     assert_eq!(responses[1].json()["name"], "Ada");
     assert_eq!(responses[3].json()["name"], "Ben");
-    assert_eq!(responses[4].json(), json!([responses[1].json(), responses[3].json()]));
+    assert_eq!(
+        responses[4].json(),
+        json!([responses[1].json(), responses[3].json()])
+    );
     assert!(!responses.iter().any(Response::closes), "{responses:?}");
 }
 
@@ -44,7 +57,8 @@ fn a_response_does_not_wait_for_the_body_of_the_next_request() {
 #[test]
 fn a_following_request_does_not_change_the_version_of_the_previous_response() {
     let app = TestApp::start();
-    let mut connection = app.send(post("Ada") + &format!("GET /v1/pets HTTP/1.0\r\n{}\r\n", fields()));
+    let mut connection =
+        app.send(post("Ada") + &format!("GET /v1/pets HTTP/1.0\r\n{}\r\n", fields()));
 
     let responses = connection.responses_to_end();
     assert_eq!(statuses(&responses), [201, 200]);
@@ -58,8 +72,14 @@ fn a_connection_ends_if_the_client_requests_it_and_no_later_request_is_carried_o
     let close = "Connection: close\r\n";
     for (closing, status) in [
         (with_lines(&get("/v1/pets/0"), "Connection: Close\r\n"), 404),
-        (with_lines(&get("/v1/pets/0"), "Connection: keep-alive, close\r\n"), 404),
-        (with_lines(&get("/v1/pets/0"), "Connection: close, upgrade\r\n"), 404),
+        (
+            with_lines(&get("/v1/pets/0"), "Connection: keep-alive, close\r\n"),
+            404,
+        ),
+        (
+            with_lines(&get("/v1/pets/0"), "Connection: close, upgrade\r\n"),
+            404,
+        ),
         (with_lines(&post("Ada"), close), 201),
         (post_chunked(close, "Ada"), 201),
     ] {
@@ -75,7 +95,11 @@ fn empty_lines_and_bare_line_feeds_make_no_request() {
     // RFC 9112, section 2.2, allows both.
     let app = TestApp::start();
     let bare = get("/v1/pets/0").replace("\r\n", "\n");
-    let mut connection = app.send(format!("\r\n{}\r\n\r\n\n{bare}{}", post("Ada"), get("/v1/pets?limit=1")));
+    let mut connection = app.send(format!(
+        "\r\n{}\r\n\r\n\n{bare}{}",
+        post("Ada"),
+        get("/v1/pets?limit=1")
+    ));
     let responses = [(); 3].map(|()| connection.response());
     assert_eq!(statuses(&responses), [201, 404, 200]);
 }
@@ -86,14 +110,21 @@ fn post_chunked(lines: &str, name: &str) -> String {
     let (left, right) = body.split_at(9);
     let chunk = |text: &str| format!("{:x};extension=\"a;b\"\r\n{text}\r\n", text.len());
     let head = post_head(&format!("{lines}Transfer-Encoding: chunked\r\n"));
-    format!("{head}{}{}0\r\nTrailer: x\r\n\r\n", chunk(left), chunk(right))
+    format!(
+        "{head}{}{}0\r\nTrailer: x\r\n\r\n",
+        chunk(left),
+        chunk(right)
+    )
 }
 
 #[test]
 fn a_refused_head_does_not_cut_the_response_before_it() {
     let app = TestApp::start();
     let file = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: a\r\n\r\n";
-    for (refused, status) in [("GET / HTTP/1.1\r\n\r\n", 400), (&format!("GET /{}", "x".repeat(40_000)), 414)] {
+    for (refused, status) in [
+        ("GET / HTTP/1.1\r\n\r\n", 400),
+        (&format!("GET /{}", "x".repeat(40_000)), 414),
+    ] {
         let mut connection = app.send([file, refused, &"z".repeat(64 * 1024)].concat());
 
         let responses = connection.responses_to_end();

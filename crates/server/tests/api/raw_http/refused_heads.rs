@@ -33,7 +33,10 @@ fn a_length_that_is_ambiguous_or_not_plain_digits_is_refused() {
         // One more than the largest 64-bit number.
         "18446744073709551616".to_owned(),
     ];
-    assert_all_refused(400, lengths.map(|length| post_head(&format!("Content-Length: {length}\r\n")) + &body));
+    assert_all_refused(
+        400,
+        lengths.map(|length| post_head(&format!("Content-Length: {length}\r\n")) + &body),
+    );
 }
 
 #[test]
@@ -57,15 +60,21 @@ fn a_body_with_another_end_than_a_length_or_chunks_is_refused() {
         "Transfer-Encoding : chunked\r\nContent-Length: 5\r\n",
     ];
     // HTTP/1.0 has no chunks, and a POST needs a length.
-    let http_1_0 = ["Transfer-Encoding: chunked\r\n", "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", ""];
+    let http_1_0 = [
+        "Transfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n",
+        "",
+    ];
     let requests = http_1_1.into_iter().map(post_head);
-    let requests = requests.chain(http_1_0.map(|lines| post_head(lines).replacen("HTTP/1.1", "HTTP/1.0", 1)));
+    let requests =
+        requests.chain(http_1_0.map(|lines| post_head(lines).replacen("HTTP/1.1", "HTTP/1.0", 1)));
     assert_all_refused(400, requests.map(|head| head + "0\r\n\r\n"));
 }
 
 #[test]
 fn a_first_line_that_is_not_http_1_is_refused() {
-    let versions = "HTTP/0.9 HTTP/1.2 HTTP/2.0 HTTP/3 HTTP/1.1.1 HTTP/11 http/1.1 HTTP/-1 x".split(' ');
+    let versions =
+        "HTTP/0.9 HTTP/1.2 HTTP/2.0 HTTP/3 HTTP/1.1.1 HTTP/11 http/1.1 HTTP/-1 x".split(' ');
     let lines = [
         "GET /v1/pets HTTP/1.1 x",
         "GET  /v1/pets HTTP/1.1",
@@ -78,7 +87,10 @@ fn a_first_line_that_is_not_http_1_is_refused() {
         "HTTP/1.1 200 OK",
         "PRI * HTTP/2.0",
     ];
-    let lines = lines.into_iter().map(str::to_owned).chain(versions.map(|version| format!("GET /v1/pets {version}")));
+    let lines = lines
+        .into_iter()
+        .map(str::to_owned)
+        .chain(versions.map(|version| format!("GET /v1/pets {version}")));
     assert_all_refused(400, lines.map(|line| format!("{line}\r\n{}\r\n", fields())));
 }
 
@@ -86,8 +98,20 @@ fn a_first_line_that_is_not_http_1_is_refused() {
 fn bytes_that_are_not_http_are_refused() {
     let garbage: Vec<u8> = (0..=255).cycle().skip(128).take(4096).collect();
     // The start of a TLS handshake.
-    let client_hello = [&b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"[..], &[0x5a; 256]].concat();
-    assert_all_refused(400, [garbage, client_hello, b"\xff".repeat(1024), b"SSH-2.0-OpenSSH_9.2\r\n".to_vec()]);
+    let client_hello = [
+        &b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"[..],
+        &[0x5a; 256],
+    ]
+    .concat();
+    assert_all_refused(
+        400,
+        [
+            garbage,
+            client_hello,
+            b"\xff".repeat(1024),
+            b"SSH-2.0-OpenSSH_9.2\r\n".to_vec(),
+        ],
+    );
 }
 
 #[test]
@@ -113,15 +137,36 @@ fn forbidden_characters_in_a_field_are_refused() {
 
 #[test]
 fn a_request_needs_exactly_one_valid_host() {
-    let hosts = ["", "a\r\nHost: a", "a\r\nHost: b", "a\r\nhost: b", "store example", "user@store"];
-    let host = |value: &str| if value.is_empty() { String::new() } else { format!("Host: {value}\r\n") };
-    assert_all_refused(400, hosts.map(|value| get("/v1/pets").replacen("Host: store.example\r\n", &host(value), 1)));
+    let hosts = [
+        "",
+        "a\r\nHost: a",
+        "a\r\nHost: b",
+        "a\r\nhost: b",
+        "store example",
+        "user@store",
+    ];
+    let host = |value: &str| {
+        if value.is_empty() {
+            String::new()
+        } else {
+            format!("Host: {value}\r\n")
+        }
+    };
+    assert_all_refused(
+        400,
+        hosts.map(|value| get("/v1/pets").replacen("Host: store.example\r\n", &host(value), 1)),
+    );
 }
 
 #[test]
 fn a_target_has_at_most_8_kib_and_a_head_at_most_32() {
     let app = TestApp::start();
-    let target = |bytes: usize| get(&format!("/v1/pets?{}", "x".repeat(bytes - "/v1/pets?".len())));
+    let target = |bytes: usize| {
+        get(&format!(
+            "/v1/pets?{}",
+            "x".repeat(bytes - "/v1/pets?".len())
+        ))
+    };
     let head = |bytes: usize| {
         let padding = bytes - get("/v1/pets").len() - "X: \r\n".len();
         with_lines(&get("/v1/pets"), &format!("X: {}\r\n", "x".repeat(padding)))
@@ -131,7 +176,9 @@ fn a_target_has_at_most_8_kib_and_a_head_at_most_32() {
         app.send(accepted).response().assert_status(200);
     }
     let long = "x".repeat(300 * 1024);
-    let headers: Vec<_> = (0..10_000).map(|number| format!("X-{number}: x\r\n")).collect();
+    let headers: Vec<_> = (0..10_000)
+        .map(|number| format!("X-{number}: x\r\n"))
+        .collect();
     for (refused, status) in [
         (target(8 * 1024 + 1), 414),
         (target(20_000), 414),

@@ -10,8 +10,12 @@ use crate::{
 #[test]
 fn an_absolute_target_is_served_by_its_path() {
     let app = TestApp::start();
-    let created = app.send(post("Rex").replacen("/v1/pets", "http://other.example/v1/pets", 1)).response();
-    let listed = app.send(get("http://other.example:81/v1/pets?limit=1")).response();
+    let created = app
+        .send(post("Rex").replacen("/v1/pets", "http://other.example/v1/pets", 1))
+        .response();
+    let listed = app
+        .send(get("http://other.example:81/v1/pets?limit=1"))
+        .response();
     assert_eq!(listed.json(), json!([created.assert_status(201).json()]));
 }
 
@@ -27,10 +31,19 @@ fn no_form_of_a_target_bypasses_the_api_key() {
     for (targets, status) in [(of_v1, 401), (others, 404), (invalid, 400)] {
         for target in targets.split_whitespace() {
             for method in ["GET", "POST", "HEAD", "OPTIONS", "CONNECT"] {
-                let head = format!("{method} {target} HTTP/1.1\r\nHost: store.example\r\nConnection: close\r\n");
-                let framing = format!("Content-Type: application/json\r\nContent-Length: {}", body.len());
+                let head = format!(
+                    "{method} {target} HTTP/1.1\r\nHost: store.example\r\nConnection: close\r\n"
+                );
+                let framing = format!(
+                    "Content-Type: application/json\r\nContent-Length: {}",
+                    body.len()
+                );
                 let mut connection = app.send(format!("{head}{framing}\r\n\r\n{body}"));
-                let response = if method == "HEAD" { connection.response_to_head() } else { connection.response() };
+                let response = if method == "HEAD" {
+                    connection.response_to_head()
+                } else {
+                    connection.response()
+                };
                 response.assert_status(status);
             }
         }
@@ -41,7 +54,12 @@ fn no_form_of_a_target_bypasses_the_api_key() {
 #[test]
 fn an_invalid_target_is_refused() {
     let app = TestApp::start();
-    for target in ["http://", "http:///v1/pets", "/v1/pets#fragment\u{1}", "/v1/pets\u{ff}"] {
+    for target in [
+        "http://",
+        "http:///v1/pets",
+        "/v1/pets#fragment\u{1}",
+        "/v1/pets\u{ff}",
+    ] {
         let _ = assert_refused(&app, get(target), 400);
     }
 }

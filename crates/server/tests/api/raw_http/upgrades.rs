@@ -1,13 +1,16 @@
 //! Protocols and versions that the service does not speak, and HTTP/1.0.
 
 use crate::{
-    raw_requests::{assert_ends, assert_no_pet, fields, get, names, post, smuggled, statuses, with_lines},
+    raw_requests::{
+        assert_ends, assert_no_pet, fields, get, names, post, smuggled, statuses, with_lines,
+    },
     test_app::{TOKEN, TestApp},
 };
 
 const WEBSOCKET: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\n";
 /// Java's client sends it with each first request.
-const HTTP_2: &str = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQBAAAA\r\n";
+const HTTP_2: &str =
+    "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQBAAAA\r\n";
 
 #[test]
 fn an_upgrade_is_ignored_and_its_connection_ends() {
@@ -29,7 +32,10 @@ fn what_follows_the_head_of_an_upgrade_or_a_connect_is_not_a_request() {
     let body = smuggled();
     let lines = format!("{WEBSOCKET}Content-Length: {}\r\n", body.len());
     let connect = format!("CONNECT store.example:80 HTTP/1.1\r\n{}\r\n", fields());
-    for (head, status) in [(with_lines(&get("/v1/pets/0"), &lines), 404), (connect, 404)] {
+    for (head, status) in [
+        (with_lines(&get("/v1/pets/0"), &lines), 404),
+        (connect, 404),
+    ] {
         let mut connection = app.send(head + &body);
         let response = connection.response();
         assert_ends(&mut connection, response.assert_status(status));
@@ -48,7 +54,10 @@ fn a_connection_of_http_1_0_goes_on_if_the_client_requests_it() {
     let mut connection = app.connect();
     for _ in 0..3 {
         connection.send(get_1_0("Connection: keep-alive\r\n"));
-        connection.response().assert_status(200).assert_header("Connection", Some("keep-alive"));
+        connection
+            .response()
+            .assert_status(200)
+            .assert_header("Connection", Some("keep-alive"));
     }
     // In the protocol of an upgrade, the first request may end at another byte.
     for lines in ["", "Connection: keep-alive\r\nUpgrade: websocket\r\n"] {

@@ -9,7 +9,9 @@ use crate::{
 };
 
 fn keyed(app: &TestApp, body: &str) -> Request {
-    app.request("POST", "/v1/pets").header("Idempotency-Key", "order-1").json(body)
+    app.request("POST", "/v1/pets")
+        .header("Idempotency-Key", "order-1")
+        .json(body)
 }
 
 #[test]
@@ -17,17 +19,32 @@ fn a_repeated_create_has_the_same_response_and_another_pet_is_a_422() {
     let app = TestApp::start();
 
     let first = keyed(&app, PET).send();
-    first.assert_status(201).assert_header("Idempotency-Replayed", None);
+    first
+        .assert_status(201)
+        .assert_header("Idempotency-Replayed", None);
     let between = app.create(PET);
-    let replay = keyed(&app, r#" {"categoryId":7e0,"name":"\u0052ex","colour":"brown"}"#).send();
+    let replay = keyed(
+        &app,
+        r#" {"categoryId":7e0,"name":"\u0052ex","colour":"brown"}"#,
+    )
+    .send();
 
-    replay.assert_status(201).assert_header("Idempotency-Replayed", Some("true"));
+    replay
+        .assert_status(201)
+        .assert_header("Idempotency-Replayed", Some("true"));
     assert_eq!(replay.text(), first.text());
-    for name in ["Location", "Content-Type", "Content-Length", "Cache-Control"] {
+    for name in [
+        "Location",
+        "Content-Type",
+        "Content-Length",
+        "Cache-Control",
+    ] {
         replay.assert_header(name, first.header(name));
     }
     let other = keyed(&app, r#"{"name":"Rex","categoryId":8}"#).send();
-    other.assert_header("Idempotency-Replayed", None).assert_header("Location", None);
+    other
+        .assert_header("Idempotency-Replayed", None)
+        .assert_header("Location", None);
     other.assert_error(422, "idempotency_mismatch");
     assert_eq!(app.get("/v1/pets").json(), json!([first.json(), between]));
 }
@@ -36,14 +53,21 @@ fn a_repeated_create_has_the_same_response_and_another_pet_is_a_422() {
 fn a_create_without_its_body_does_not_hold_the_key() {
     let app = TestApp::start();
     let body = pet("Rex");
-    let mut slow = app.request("POST", "/v1/pets").header("Idempotency-Key", "order-1").begin_json(body.len());
+    let mut slow = app
+        .request("POST", "/v1/pets")
+        .header("Idempotency-Key", "order-1")
+        .begin_json(body.len());
     slow.response().assert_status(100);
 
     let first = keyed(&app, &body).send();
-    first.assert_status(201).assert_header("Idempotency-Replayed", None);
+    first
+        .assert_status(201)
+        .assert_header("Idempotency-Replayed", None);
     slow.send(&body);
 
     let replay = slow.response();
-    replay.assert_status(201).assert_header("Idempotency-Replayed", Some("true"));
+    replay
+        .assert_status(201)
+        .assert_header("Idempotency-Replayed", Some("true"));
     assert_eq!(replay.json(), first.json());
 }

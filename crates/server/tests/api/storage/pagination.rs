@@ -8,8 +8,14 @@ use crate::test_app::TestApp;
 #[track_caller]
 fn next(response: &Response) -> Option<String> {
     let link = response.header("Link")?;
-    let target = link.strip_prefix('<').and_then(|link| link.strip_suffix(r#">; rel="next""#));
-    Some(target.unwrap_or_else(|| panic!("{link} is no next link")).to_owned())
+    let target = link
+        .strip_prefix('<')
+        .and_then(|link| link.strip_suffix(r#">; rel="next""#));
+    Some(
+        target
+            .unwrap_or_else(|| panic!("{link} is no next link"))
+            .to_owned(),
+    )
 }
 
 /// Follows every link from this query on. Returns the ids of each page.
@@ -22,7 +28,10 @@ fn pages(app: &TestApp, query: &str) -> Vec<Vec<i64>> {
         let response = app.get(&format!("/v1/pets{query}"));
         let page = response.ids();
         // Links in a circle would never end.
-        assert!(pages.last().is_none_or(|before| page > *before), "{page:?} follows {pages:?}");
+        assert!(
+            pages.last().is_none_or(|before| page > *before),
+            "{page:?} follows {pages:?}"
+        );
         pages.push(page);
         reference = next(&response);
     }
@@ -36,9 +45,14 @@ fn following_the_links_returns_every_pet_of_the_filter_exactly_once() {
     let sold: Vec<_> = ids.iter().copied().skip(2).step_by(3).collect();
 
     // A number of pets that the limit divides makes no empty page.
-    for (query, expected) in
-        [("?limit=7", ids.chunks(7)), ("", ids.chunks(20)), ("?status=sold&limit=6", sold.chunks(6))]
-    {
-        assert_eq!(pages(&app, query), expected.map(<[_]>::to_vec).collect::<Vec<_>>());
+    for (query, expected) in [
+        ("?limit=7", ids.chunks(7)),
+        ("", ids.chunks(20)),
+        ("?status=sold&limit=6", sold.chunks(6)),
+    ] {
+        assert_eq!(
+            pages(&app, query),
+            expected.map(<[_]>::to_vec).collect::<Vec<_>>()
+        );
     }
 }

@@ -28,12 +28,24 @@ fn a_created_pet_is_returned_by_its_id_and_in_lists_of_its_status() {
     });
 
     for pet in &created {
-        assert_eq!(app.get(&format!("/v1/pets/{}", pet["id"])).assert_status(200).json(), *pet);
+        assert_eq!(
+            app.get(&format!("/v1/pets/{}", pet["id"]))
+                .assert_status(200)
+                .json(),
+            *pet
+        );
     }
-    assert_eq!(app.get("/v1/pets").assert_status(200).json(), json!(created));
+    assert_eq!(
+        app.get("/v1/pets").assert_status(200).json(),
+        json!(created)
+    );
     assert!(app.get("/v1/pets").ids().is_sorted());
-    assert_eq!(app.get("/v1/pets?status=sold").json(), json!([created[0], created[4]]));
+    assert_eq!(
+        app.get("/v1/pets?status=sold").json(),
+        json!([created[0], created[4]])
+    );
     for id in [created[4]["id"].as_i64().expect("an id") + 1, i64::MAX] {
-        app.get(&format!("/v1/pets/{id}")).assert_error(404, "pet_not_found");
+        app.get(&format!("/v1/pets/{id}"))
+            .assert_error(404, "pet_not_found");
     }
 }

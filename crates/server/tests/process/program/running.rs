@@ -63,7 +63,12 @@ impl Running {
         if let Some(stderr) = child.stderr.take() {
             forward(stderr, sender, true);
         }
-        Self { child, receiver, lines: Vec::new(), _directory: directory }
+        Self {
+            child,
+            receiver,
+            lines: Vec::new(),
+            _directory: directory,
+        }
     }
 
     /// Waits for a line of output for which `choose` returns a value, and returns that value.
@@ -80,7 +85,10 @@ impl Running {
     pub(crate) fn wait_for_next<T>(&mut self, choose: impl Fn(&str) -> Option<T>) -> T {
         let start = Instant::now();
         loop {
-            let Ok(line) = self.receiver.recv_timeout(DEADLINE.saturating_sub(start.elapsed())) else {
+            let Ok(line) = self
+                .receiver
+                .recv_timeout(DEADLINE.saturating_sub(start.elapsed()))
+            else {
                 panic!("the line is missing: {:#?}", self.lines);
             };
             let chosen = choose(&line.1);
@@ -121,7 +129,11 @@ impl Running {
 
     #[track_caller]
     fn listening(&mut self, field: &str) -> SocketAddr {
-        self.wait_for_event("listening")[field].as_str().expect("an address").parse().expect("an address")
+        self.wait_for_event("listening")[field]
+            .as_str()
+            .expect("an address")
+            .parse()
+            .expect("an address")
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -132,7 +144,9 @@ impl Running {
     #[track_caller]
     pub(crate) fn signal(&self, name: &str) {
         // The `kill` of the shell: not every machine has a program of that name.
-        let status = Command::new("sh").args(["-c", &format!("kill -{name} {}", self.child.id())]).status();
+        let status = Command::new("sh")
+            .args(["-c", &format!("kill -{name} {}", self.child.id())])
+            .status();
         assert!(status.expect("the shell runs").success());
     }
 
@@ -154,16 +168,28 @@ impl Running {
     pub(crate) fn wait(mut self) -> Exited {
         let start = Instant::now();
         loop {
-            match self.receiver.recv_timeout(DEADLINE.saturating_sub(start.elapsed())) {
+            match self
+                .receiver
+                .recv_timeout(DEADLINE.saturating_sub(start.elapsed()))
+            {
                 Ok(line) => self.lines.push(line),
                 Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) => panic!("the process does not exit: {:#?}", self.lines),
+                Err(RecvTimeoutError::Timeout) => {
+                    panic!("the process does not exit: {:#?}", self.lines)
+                }
             }
         }
         let code = self.child.wait().expect("an exit status").code();
-        let (stderr, stdout): (Vec<_>, Vec<_>) = mem::take(&mut self.lines).into_iter().partition(|line| line.0);
-        let [stdout, stderr] = [stdout, stderr].map(|lines| lines.into_iter().map(|line| line.1).collect());
-        Exited { code, stdout, stderr }
+        let (stderr, stdout): (Vec<_>, Vec<_>) = mem::take(&mut self.lines)
+            .into_iter()
+            .partition(|line| line.0);
+        let [stdout, stderr] =
+            [stdout, stderr].map(|lines| lines.into_iter().map(|line| line.1).collect());
+        Exited {
+            code,
+            stdout,
+            stderr,
+        }
     }
 }
 
@@ -194,7 +220,10 @@ impl Exited {
     pub(crate) fn assert_refused(&self, code: i32, texts: &[&str]) -> &Self {
         assert_eq!((self.code, &self.stdout), (Some(code), &vec![]), "{self:?}");
         let stderr = self.stderr.join("\n");
-        assert!(!stderr.is_empty() && texts.iter().all(|text| stderr.contains(text)), "{texts:?}: {self:?}");
+        assert!(
+            !stderr.is_empty() && texts.iter().all(|text| stderr.contains(text)),
+            "{texts:?}: {self:?}"
+        );
         self
     }
 
@@ -202,7 +231,10 @@ impl Exited {
     #[track_caller]
     pub(crate) fn assert_error(&self, code: i32, texts: &[&str]) -> &Self {
         assert_eq!((self.code, self.stderr.len()), (Some(code), 1), "{self:?}");
-        assert!(texts.iter().all(|text| self.stderr[0].contains(text)), "{texts:?}: {self:?}");
+        assert!(
+            texts.iter().all(|text| self.stderr[0].contains(text)),
+            "{texts:?}: {self:?}"
+        );
         self
     }
 
@@ -214,13 +246,18 @@ impl Exited {
     /// Events of the log. Fails if a line of standard output is not JSON.
     #[track_caller]
     pub(crate) fn events(&self) -> Vec<Value> {
-        let event = |line: &String| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        let event = |line: &String| {
+            serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))
+        };
         self.stdout.iter().map(event).collect()
     }
 
     /// The lines of requests to the API.
     #[track_caller]
     pub(crate) fn requests(&self) -> Vec<Value> {
-        self.events().into_iter().filter(|event| event["message"] == "request").collect()
+        self.events()
+            .into_iter()
+            .filter(|event| event["message"] == "request")
+            .collect()
     }
 }

@@ -13,7 +13,8 @@ use std::{
 
 use animal_store_test_servers::Certificates;
 use opentelemetry_proto::tonic::{
-    collector::trace::v1::ExportTraceServiceRequest, common::v1::any_value::Value, trace::v1::ResourceSpans,
+    collector::trace::v1::ExportTraceServiceRequest, common::v1::any_value::Value,
+    trace::v1::ResourceSpans,
 };
 use prost::Message;
 use rustls::{
@@ -58,10 +59,17 @@ impl Collector {
 
     /// Starts a collector with HTTPS.
     pub(super) fn start_with_tls(certificates: &Certificates) -> Self {
-        let chain = vec![CertificateDer::from_pem_file(&certificates.server).expect("a certificate")];
+        let chain =
+            vec![CertificateDer::from_pem_file(&certificates.server).expect("a certificate")];
         let key = PrivateKeyDer::from_pem_file(&certificates.server_key).expect("a key");
-        let config = ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key).expect("valid");
-        Self::listen(TcpListener::bind("127.0.0.1:0").expect("a free port"), Some(Arc::new(config)))
+        let config = ServerConfig::builder()
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .expect("valid");
+        Self::listen(
+            TcpListener::bind("127.0.0.1:0").expect("a free port"),
+            Some(Arc::new(config)),
+        )
     }
 
     pub(super) fn listen(listener: TcpListener, tls: Option<Arc<ServerConfig>>) -> Self {
@@ -79,18 +87,31 @@ impl Collector {
                 }
             }
         });
-        Self { address, scheme, receiver, received: Vec::new() }
+        Self {
+            address,
+            scheme,
+            receiver,
+            received: Vec::new(),
+        }
     }
 
     /// The value of `traces.endpoint`.
     pub(super) fn endpoint(&self) -> String {
-        format!("{}://localhost:{}/v1/traces", self.scheme, self.address.port())
+        format!(
+            "{}://localhost:{}/v1/traces",
+            self.scheme,
+            self.address.port()
+        )
     }
 
     /// Waits for the next batch.
     #[track_caller]
     pub(super) fn wait(&mut self) {
-        self.received.push(self.receiver.recv_timeout(DEADLINE).expect("a batch of spans"));
+        self.received.push(
+            self.receiver
+                .recv_timeout(DEADLINE)
+                .expect("a batch of spans"),
+        );
     }
 
     /// All requests until now.
@@ -101,33 +122,52 @@ impl Collector {
 
     /// All spans that were received until now.
     pub(super) fn spans(&mut self) -> Vec<Span> {
-        let decode =
-            |request: &Received| ExportTraceServiceRequest::decode(&request.body[..]).expect("OTLP").resource_spans;
-        self.received().iter().flat_map(decode).flat_map(spans).collect()
+        let decode = |request: &Received| {
+            ExportTraceServiceRequest::decode(&request.body[..])
+                .expect("OTLP")
+                .resource_spans
+        };
+        self.received()
+            .iter()
+            .flat_map(decode)
+            .flat_map(spans)
+            .collect()
     }
 }
 
 fn spans(sent: ResourceSpans) -> Vec<Span> {
     let resource = sent.resource.expect("a resource").attributes;
-    let spans = sent.scope_spans.into_iter().flat_map(|scope| scope.spans).map(|span| {
-        let attributes = span.attributes.into_iter().chain(resource.clone()).map(|attribute| {
-            let value = match attribute.value.and_then(|value| value.value).expect("a value") {
-                Value::StringValue(text) => text,
-                Value::IntValue(number) => number.to_string(),
-                other => panic!("{}: {other:?}", attribute.key),
-            };
-            (attribute.key, value)
+    let spans = sent
+        .scope_spans
+        .into_iter()
+        .flat_map(|scope| scope.spans)
+        .map(|span| {
+            let attributes = span
+                .attributes
+                .into_iter()
+                .chain(resource.clone())
+                .map(|attribute| {
+                    let value = match attribute
+                        .value
+                        .and_then(|value| value.value)
+                        .expect("a value")
+                    {
+                        Value::StringValue(text) => text,
+                        Value::IntValue(number) => number.to_string(),
+                        other => panic!("{}: {other:?}", attribute.key),
+                    };
+                    (attribute.key, value)
+                });
+            Span {
+                name: span.name,
+                trace_id: hex::encode(&span.trace_id),
+                id: hex::encode(&span.span_id),
+                parent: hex::encode(&span.parent_span_id),
+                is_server: span.kind == 2,
+                is_error: span.status.is_some_and(|status| status.code == 2),
+                attributes: attributes.collect(),
+            }
         });
-        Span {
-            name: span.name,
-            trace_id: hex::encode(&span.trace_id),
-            id: hex::encode(&span.span_id),
-            parent: hex::encode(&span.parent_span_id),
-            is_server: span.kind == 2,
-            is_error: span.status.is_some_and(|status| status.code == 2),
-            attributes: attributes.collect(),
-        }
-    });
     spans.collect()
 }
 
@@ -140,7 +180,10 @@ fn respond(stream: impl Read + Write + Send + 'static, received: Sender<Received
             && received.send(request).is_ok()
         {
             let response = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
-            let _ = stream.get_mut().write_all(response).and_then(|()| stream.get_mut().flush());
+            let _ = stream
+                .get_mut()
+                .write_all(response)
+                .and_then(|()| stream.get_mut().flush());
         }
     });
 }
@@ -153,7 +196,10 @@ fn receive(stream: &mut impl BufRead) -> io::Result<Received> {
         }
     }
     let head = head.to_ascii_lowercase();
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).expect("a length");
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: "))
+        .expect("a length");
     let mut body = vec![0; length.parse().expect("a length")];
     stream.read_exact(&mut body)?;
     Ok(Received { head, body })

@@ -21,29 +21,83 @@ fn a_file_that_cannot_be_used_is_named_with_the_reason_and_without_its_text() {
         fs::write(&path, text).unwrap();
         path
     };
-    let encrypted = write("encrypted", "-----BEGIN ENCRYPTED PRIVATE KEY-----\nc2VjcmV0\n-----END ENCRYPTED");
-    let legacy = write("legacy", "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nc2VjcmV0");
+    let encrypted = write(
+        "encrypted",
+        "-----BEGIN ENCRYPTED PRIVATE KEY-----\nc2VjcmV0\n-----END ENCRYPTED",
+    );
+    let legacy = write(
+        "legacy",
+        "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nc2VjcmV0",
+    );
     let cut = write("cut", "-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n");
-    let invalid = write("invalid", "-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n");
-    let chain = write("chain", "-----BEGIN CERTIFICATE-----\nc2VjcmV0\n-----END CERTIFICATE-----\n");
-    let certificate = |path: &Path| TlsFiles { certificate: path.to_owned(), ..good.clone() };
-    let key = |path: &Path| TlsFiles { private_key: path.to_owned(), ..good.clone() };
-    let authorities = |path: &Path| TlsFiles { client_authorities: Some(path.to_owned()), ..good.clone() };
+    let invalid = write(
+        "invalid",
+        "-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n",
+    );
+    let chain = write(
+        "chain",
+        "-----BEGIN CERTIFICATE-----\nc2VjcmV0\n-----END CERTIFICATE-----\n",
+    );
+    let certificate = |path: &Path| TlsFiles {
+        certificate: path.to_owned(),
+        ..good.clone()
+    };
+    let key = |path: &Path| TlsFiles {
+        private_key: path.to_owned(),
+        ..good.clone()
+    };
+    let authorities = |path: &Path| TlsFiles {
+        client_authorities: Some(path.to_owned()),
+        ..good.clone()
+    };
     for (files, expected) in [
-        (certificate(Path::new("/nowhere")), "Certificate: /nowhere cannot be read: No such file"),
-        (certificate(&certificates.server_key), "Certificate: …server-key.pem has no valid certificate in PEM"),
-        (certificate(Path::new("/dev/null")), "Certificate: /dev/null has no valid certificate in PEM"),
+        (
+            certificate(Path::new("/nowhere")),
+            "Certificate: /nowhere cannot be read: No such file",
+        ),
+        (
+            certificate(&certificates.server_key),
+            "Certificate: …server-key.pem has no valid certificate in PEM",
+        ),
+        (
+            certificate(Path::new("/dev/null")),
+            "Certificate: /dev/null has no valid certificate in PEM",
+        ),
         (certificate(&chain), "Certificate: …chain is not valid: "),
-        (key(Path::new("/nowhere")), "PrivateKey: /nowhere cannot be read: No such file"),
-        (key(&certificates.server), "PrivateKey: …server.pem has no valid private key in PEM"),
-        (key(&cut), "PrivateKey: …cut has no valid private key in PEM"),
+        (
+            key(Path::new("/nowhere")),
+            "PrivateKey: /nowhere cannot be read: No such file",
+        ),
+        (
+            key(&certificates.server),
+            "PrivateKey: …server.pem has no valid private key in PEM",
+        ),
+        (
+            key(&cut),
+            "PrivateKey: …cut has no valid private key in PEM",
+        ),
         (key(&invalid), "PrivateKey: …invalid cannot be used: "),
-        (key(&encrypted), "PrivateKey: …encrypted is encrypted: decrypt it with `openssl pkey`"),
+        (
+            key(&encrypted),
+            "PrivateKey: …encrypted is encrypted: decrypt it with `openssl pkey`",
+        ),
         (key(&legacy), "PrivateKey: …legacy is encrypted: "),
-        (key(&certificates.client_key), "PrivateKey: …client-key.pem is not the private key of …server.pem"),
-        (authorities(Path::new("/nowhere")), "ClientAuthorities: /nowhere cannot be read: No such file"),
-        (authorities(&certificates.server_key), "ClientAuthorities: …server-key.pem has no valid certificate"),
-        (authorities(&chain), "ClientAuthorities: …chain cannot be used: "),
+        (
+            key(&certificates.client_key),
+            "PrivateKey: …client-key.pem is not the private key of …server.pem",
+        ),
+        (
+            authorities(Path::new("/nowhere")),
+            "ClientAuthorities: /nowhere cannot be read: No such file",
+        ),
+        (
+            authorities(&certificates.server_key),
+            "ClientAuthorities: …server-key.pem has no valid certificate",
+        ),
+        (
+            authorities(&chain),
+            "ClientAuthorities: …chain cannot be used: ",
+        ),
     ] {
         let error = files.load().expect_err(expected);
         let variant = match &error {
@@ -51,9 +105,13 @@ fn a_file_that_cannot_be_used_is_named_with_the_reason_and_without_its_text() {
             TlsFilesError::PrivateKey(_) => "PrivateKey",
             TlsFilesError::ClientAuthorities(_) => "ClientAuthorities",
         };
-        let text = format!("{variant}: {error}").replace(&format!("{}/", folder.path().display()), "…");
+        let text =
+            format!("{variant}: {error}").replace(&format!("{}/", folder.path().display()), "…");
         assert!(text.starts_with(expected), "{text}\n{expected}");
-        assert!(!text.contains("secret") && !text.contains("c2VjcmV0"), "{text}");
+        assert!(
+            !text.contains("secret") && !text.contains("c2VjcmV0"),
+            "{text}"
+        );
     }
 }
 
@@ -61,8 +119,16 @@ fn a_file_that_cannot_be_used_is_named_with_the_reason_and_without_its_text() {
 fn an_identity_has_the_end_of_its_certificate_and_shows_no_key() {
     let folder = TempDir::new().unwrap();
     let end = UNIX_EPOCH + Duration::from_hours(438_288);
-    let identity = files(&Certificates::make_until(folder.path(), end)).load().unwrap();
+    let identity = files(&Certificates::make_until(folder.path(), end))
+        .load()
+        .unwrap();
 
-    assert_eq!((identity.expires.as_secs(), identity.remaining()), (1_577_836_800, None));
-    assert_eq!(format!("{identity:?}"), "TlsIdentity { expires: 1577836800s, .. }");
+    assert_eq!(
+        (identity.expires.as_secs(), identity.remaining()),
+        (1_577_836_800, None)
+    );
+    assert_eq!(
+        format!("{identity:?}"),
+        "TlsIdentity { expires: 1577836800s, .. }"
+    );
 }

@@ -11,8 +11,9 @@ use crate::{
     settings::RedisSettings,
 };
 
-static ENDPOINT: LazyLock<RedisEndpoint> =
-    LazyLock::new(|| RedisEndpoint::parse(&"redis://127.0.0.1".into(), RedisTls::default()).unwrap());
+static ENDPOINT: LazyLock<RedisEndpoint> = LazyLock::new(|| {
+    RedisEndpoint::parse(&"redis://127.0.0.1".into(), RedisTls::default()).unwrap()
+});
 
 /// A token in Redis: its version, and what the current session has not read yet.
 pub(super) struct Redis {
@@ -53,9 +54,21 @@ impl World {
             max_lookups: MAX_LOOKUPS,
             use_interval: TIMEOUT,
         };
-        let state = LookupState::new(ENDPOINT.clone(), &settings, Metrics::register(&mut Registry::default()));
-        let redis = Redis { changes: Vec::new(), session: None, events: VecDeque::new() };
-        Arc::new(Self { state, redis: Mutex::new(redis), invalidated: AtomicU64::new(0) })
+        let state = LookupState::new(
+            ENDPOINT.clone(),
+            &settings,
+            Metrics::register(&mut Registry::default()),
+        );
+        let redis = Redis {
+            changes: Vec::new(),
+            session: None,
+            events: VecDeque::new(),
+        };
+        Arc::new(Self {
+            state,
+            redis: Mutex::new(redis),
+            invalidated: AtomicU64::new(0),
+        })
     }
 
     pub(super) fn redis(&self) -> MutexGuard<'_, Redis> {
@@ -109,7 +122,8 @@ impl World {
                 let version = self.redis().changes.len();
                 self.state.end_session();
                 self.redis().session = None;
-                self.invalidated.fetch_max(version as u64, Ordering::Relaxed);
+                self.invalidated
+                    .fetch_max(version as u64, Ordering::Relaxed);
             }
         }
         while self.handle_event() {}
@@ -128,7 +142,8 @@ impl World {
             Some(Event::Invalidation { version }) => {
                 let name = Value::BulkString(self.state.keyspace.token(&DIGEST).into());
                 self.state.invalidate(Some(&Value::Array(vec![name])));
-                self.invalidated.fetch_max(*version as u64, Ordering::Relaxed);
+                self.invalidated
+                    .fetch_max(*version as u64, Ordering::Relaxed);
             }
             Some(Event::Pong { sent }) => self.state.lease.renew(*sent),
             None => {}
@@ -141,7 +156,11 @@ impl World {
         future::yield_now().await;
         let version = {
             let redis = self.redis();
-            if redis.session == Some(session) { Some(redis.changes.len()) } else { None }
+            if redis.session == Some(session) {
+                Some(redis.changes.len())
+            } else {
+                None
+            }
         };
         pause().await;
         let lost = self.redis().session != Some(session);

@@ -1,5 +1,8 @@
 //! Concurrent changes.
-#![expect(clippy::missing_panics_doc, reason = "a rule panics if the adapter breaks it")]
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "a rule panics if the adapter breaks it"
+)]
 
 use std::sync::Arc;
 
@@ -19,13 +22,26 @@ pub async fn concurrent_changes_are_all_applied(keys: Keys) {
         let store = Arc::clone(&keys.store);
         async move {
             let id = format!("key-{number}");
-            store.change(add(&id, &format!("token-{number}"), None), "test").await.expect("add");
-            store.change(rotate(&id, &format!("new-{number}"), HOUR), "test").await.expect("rotate")
+            store
+                .change(add(&id, &format!("token-{number}"), None), "test")
+                .await
+                .expect("add");
+            store
+                .change(rotate(&id, &format!("new-{number}"), HOUR), "test")
+                .await
+                .expect("rotate")
         }
     }))
     .await;
 
-    assert_eq!(keys.list().await.iter().map(|key| key.tokens.len()).collect::<Vec<_>>(), [2; 8]);
+    assert_eq!(
+        keys.list()
+            .await
+            .iter()
+            .map(|key| key.tokens.len())
+            .collect::<Vec<_>>(),
+        [2; 8]
+    );
     for number in 0..8 {
         let key = api_key(&format!("key-{number}"));
         keys.wait_for(&format!("token-{number}"), Some(&key)).await;
@@ -37,15 +53,32 @@ pub async fn concurrent_changes_are_all_applied(keys: Keys) {
 pub async fn concurrent_additions_of_one_token_add_one_key(keys: Keys) {
     let results = join_tasks((0..8).map(|number| {
         let store = Arc::clone(&keys.store);
-        async move { store.change(add(&format!("key-{number}"), "token", None), "test").await }
+        async move {
+            store
+                .change(add(&format!("key-{number}"), "token", None), "test")
+                .await
+        }
     }));
     let results = results.await;
 
-    let [added] = &keys.listed_keys().await[..] else { panic!("one key") };
+    let [added] = &keys.listed_keys().await[..] else {
+        panic!("one key")
+    };
     let is_refused = |error: &ApiKeyChangeError| match error {
         ApiKeyChangeError::Refused(ApiKeyRefusal::TokenTaken(owner)) => owner == added,
         _ => false,
     };
-    assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1, "{results:?}");
-    assert_eq!(results.iter().filter_map(|result| result.as_ref().err()).filter(|error| is_refused(error)).count(), 7);
+    assert_eq!(
+        results.iter().filter(|result| result.is_ok()).count(),
+        1,
+        "{results:?}"
+    );
+    assert_eq!(
+        results
+            .iter()
+            .filter_map(|result| result.as_ref().err())
+            .filter(|error| is_refused(error))
+            .count(),
+        7
+    );
 }

@@ -1,5 +1,8 @@
 //! Records of idempotency keys.
-#![expect(clippy::missing_panics_doc, reason = "a rule panics if the adapter breaks it")]
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "a rule panics if the adapter breaks it"
+)]
 
 use std::time::{Duration, SystemTime};
 
@@ -18,19 +21,33 @@ fn key(api_key: &str, text: &str) -> IdempotencyKey {
 
 /// Returns the record of a pet named Rex with this id, which expires in an hour.
 fn record(key: IdempotencyKey, pet_id: i64) -> IdempotencyRecord {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
-    let expires_at = SystemTime::UNIX_EPOCH + Duration::from_secs(now.as_secs() + 3600) + Duration::from_millis(123);
-    IdempotencyRecord { key, pet_digest: PetDigest::from_pet(&pet_named("Rex")), pet_id: id(pet_id), expires_at }
+    let now = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .expect("after 1970");
+    let expires_at = SystemTime::UNIX_EPOCH
+        + Duration::from_secs(now.as_secs() + 3600)
+        + Duration::from_millis(123);
+    IdempotencyRecord {
+        key,
+        pet_digest: PetDigest::from_pet(&pet_named("Rex")),
+        pet_id: id(pet_id),
+        expires_at,
+    }
 }
 
 /// They are ordered by API key and digest, and a page may begin at any key.
 pub async fn idempotency_records_are_returned_exactly_and_in_order(access: BulkAccess) {
-    let mut records: Vec<_> = (1..=9).map(|pet| record(key(["b", "a", "c"][pet % 3], &pet.to_string()), 9)).collect();
+    let mut records: Vec<_> = (1..=9)
+        .map(|pet| record(key(["b", "a", "c"][pet % 3], &pet.to_string()), 9))
+        .collect();
     access.add_records(&records).await;
     records.sort_by(|one, other| one.key.cmp(&other.key));
     assert_eq!(access.records().await, records);
     let snapshot = access.snapshot().await;
-    let page = snapshot.idempotency_records(Some(records[2].key.clone()), 4).await.expect("idempotency_records");
+    let page = snapshot
+        .idempotency_records(Some(records[2].key.clone()), 4)
+        .await
+        .expect("idempotency_records");
     assert_eq!(page, records[3..7]);
 }
 
@@ -38,7 +55,9 @@ pub async fn idempotency_records_are_returned_exactly_and_in_order(access: BulkA
 pub async fn a_record_with_a_key_that_exists_changes_nothing(access: BulkAccess) {
     let (first, second) = (record(key("a", "1"), 1), record(key("a", "2"), 3));
     access.add_records(std::slice::from_ref(&first)).await;
-    access.add_records(&[record(key("a", "1"), 2), second.clone()]).await;
+    access
+        .add_records(&[record(key("a", "1"), 2), second.clone()])
+        .await;
     let mut records = access.records().await;
     records.sort_by_key(|record| record.pet_id);
     assert_eq!(records, [first, second]);
@@ -46,37 +65,85 @@ pub async fn a_record_with_a_key_that_exists_changes_nothing(access: BulkAccess)
 
 /// A later record may have the same key.
 pub async fn an_expired_record_is_not_returned_and_its_key_is_free(access: BulkAccess) {
-    let expired =
-        IdempotencyRecord { expires_at: SystemTime::now() - Duration::from_hours(1), ..record(key("a", "1"), 1) };
-    access.add_records(&[expired, record(key("a", "2"), 2)]).await;
-    assert_eq!(access.records().await.iter().map(|record| record.pet_id).collect::<Vec<_>>(), [id(2)]);
+    let expired = IdempotencyRecord {
+        expires_at: SystemTime::now() - Duration::from_hours(1),
+        ..record(key("a", "1"), 1)
+    };
+    access
+        .add_records(&[expired, record(key("a", "2"), 2)])
+        .await;
+    assert_eq!(
+        access
+            .records()
+            .await
+            .iter()
+            .map(|record| record.pet_id)
+            .collect::<Vec<_>>(),
+        [id(2)]
+    );
     access.add_records(&[record(key("a", "1"), 3)]).await;
-    let mut pet_ids: Vec<_> = access.records().await.iter().map(|record| record.pet_id).collect();
+    let mut pet_ids: Vec<_> = access
+        .records()
+        .await
+        .iter()
+        .map(|record| record.pet_id)
+        .collect();
     pet_ids.sort();
     assert_eq!(pet_ids, [id(2), id(3)]);
 }
 
 /// Another pet with the same key is refused.
 pub async fn an_added_record_replays_its_pet(access: BulkAccess) {
-    access.add([StoredPet { pet: Pet::new(id(7), pet_named("Rex")), ..stored_pet(7) }]).await;
+    access
+        .add([StoredPet {
+            pet: Pet::new(id(7), pet_named("Rex")),
+            ..stored_pet(7)
+        }])
+        .await;
     access.add_records(&[record(key("a", "1"), 7)]).await;
-    let request = AddPet { pet: pet_named("Rex"), idempotency_key: Some(key("a", "1")) };
+    let request = AddPet {
+        pet: pet_named("Rex"),
+        idempotency_key: Some(key("a", "1")),
+    };
     let added = access.pets.add(request.clone()).await.expect("add");
     assert!(added.replayed && added.pet.id() == id(7), "{added:?}");
 
-    let other = access.pets.add(AddPet { pet: new_pet(), ..request }).await;
-    assert!(matches!(other, Err(AddPetError::IdempotencyMismatch)), "{other:?}");
+    let other = access
+        .pets
+        .add(AddPet {
+            pet: new_pet(),
+            ..request
+        })
+        .await;
+    assert!(
+        matches!(other, Err(AddPetError::IdempotencyMismatch)),
+        "{other:?}"
+    );
     assert_eq!(access.ids().await, [7]);
 }
 
 /// They expire after the retention.
 pub async fn a_snapshot_contains_records_of_the_repository(access: BulkAccess) {
-    let request = AddPet { pet: new_pet(), idempotency_key: Some(key("a", "1")) };
+    let request = AddPet {
+        pet: new_pet(),
+        idempotency_key: Some(key("a", "1")),
+    };
     let added = access.pets.add(request).await.expect("add");
     let records = access.records().await;
-    let [record] = &records[..] else { panic!("{records:?}") };
-    assert_eq!((&record.key, record.pet_id), (&key("a", "1"), added.pet.id()));
+    let [record] = &records[..] else {
+        panic!("{records:?}")
+    };
+    assert_eq!(
+        (&record.key, record.pet_id),
+        (&key("a", "1"), added.pet.id())
+    );
     assert_eq!(record.pet_digest, PetDigest::from_pet(&new_pet()));
-    let lifetime = record.expires_at.duration_since(SystemTime::now()).expect("in the future");
-    assert!(lifetime.abs_diff(Duration::from_hours(24)) < Duration::from_mins(1), "{lifetime:?}");
+    let lifetime = record
+        .expires_at
+        .duration_since(SystemTime::now())
+        .expect("in the future");
+    assert!(
+        lifetime.abs_diff(Duration::from_hours(24)) < Duration::from_mins(1),
+        "{lifetime:?}"
+    );
 }

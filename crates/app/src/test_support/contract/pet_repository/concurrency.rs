@@ -13,7 +13,8 @@ pub async fn concurrent_adds_store_every_pet_under_its_own_id(repository: Reposi
         async move {
             let mut added = Vec::new();
             for number in 0..25 {
-                let pet = pet_named(&format!("{task}-{number}")).with_status(EVERY_STATUS[number % 4]);
+                let pet =
+                    pet_named(&format!("{task}-{number}")).with_status(EVERY_STATUS[number % 4]);
                 added.push(add(&repository, pet).await);
             }
             added
@@ -57,6 +58,10 @@ pub async fn pages_contain_every_pet_once_while_others_are_added(repository: Rep
         }
         writer.await.expect("the writer does not panic");
 
-        assert!(before.is_subset(&seen), "missing: {:?}", before.difference(&seen));
+        assert!(
+            before.is_subset(&seen),
+            "missing: {:?}",
+            before.difference(&seen)
+        );
     }
 }
