@@ -112,7 +112,7 @@ pub(crate) async fn read(keyspace: &Keyspace) -> keyspace::Result<RecordedUses> 
         for (id, score) in scores {
             match ApiKeyId::parse(&id) {
                 Ok(key) if index.contains_key(&id) => {
-                    _ = uses.last.insert((key, kind), time(score))
+                    _ = uses.last.insert((key, kind), time(score));
                 }
                 _ => _ = deletions.cmd("ZREM").arg(&name).arg(id),
             }

@@ -183,7 +183,7 @@ impl Certificates {
                 tracing::info!(target: RELOAD_TARGET, %expires, "the TLS certificate was replaced");
             }
             Ok(_) => {
-                tracing::info!(target: RELOAD_TARGET, "the files of http.tls can be used again")
+                tracing::info!(target: RELOAD_TARGET, "the files of http.tls can be used again");
             }
             Err(reason) => {
                 let effect = "the files of http.tls cannot be used, the certificate in use stays";

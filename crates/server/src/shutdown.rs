@@ -47,10 +47,10 @@ impl Signals {
     pub(crate) fn listen() -> io::Result<Self> {
         let signals = Self::default();
         signals.on(SignalKind::terminate(), |signals| {
-            signals.request_shutdown(true)
+            signals.request_shutdown(true);
         })?;
         signals.on(SignalKind::interrupt(), |signals| {
-            signals.request_shutdown(false)
+            signals.request_shutdown(false);
         })?;
         Ok(signals)
     }

@@ -100,7 +100,7 @@ impl Keys {
                     directory,
                     uses: Arc::new(uses),
                     writer: Some(tokio::spawn(async {
-                        _ = tokio::join!(writer_end, follower_end)
+                        _ = tokio::join!(writer_end, follower_end);
                     })),
                 }
             }

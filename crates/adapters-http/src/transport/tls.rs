@@ -80,9 +80,9 @@ pub(crate) async fn accept(
     slot: &Slot,
 ) -> io::Result<TlsStream<TcpStream>> {
     slot.enter(State::Handshake);
-    let handshake = TlsAcceptor::from(Arc::clone(&identity.get().config))
-        .accept_with(stream, |connection| {
-            connection.set_buffer_limit(Some(MAX_UNSENT))
+    let handshake =
+        TlsAcceptor::from(Arc::clone(&identity.get().config)).accept_with(stream, |connection| {
+            connection.set_buffer_limit(Some(MAX_UNSENT));
         });
     let stream = tokio::select! {
         biased;

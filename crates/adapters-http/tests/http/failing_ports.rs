@@ -24,7 +24,7 @@ fn with_failing_directory(error: fn() -> StoreFailure) -> Service {
     directory.expect_find().returning(move |_| Err(error()));
     // With a second failure, the address of the client would get 429.
     let change = |limits: &mut Limits| {
-        limits.auth_failures = reloaded(Some(AuthFailureLimiter::new(NonZeroU32::MIN)))
+        limits.auth_failures = reloaded(Some(AuthFailureLimiter::new(NonZeroU32::MIN)));
     };
     Service::start_with(MockPetRepository::new(), directory, change)
 }

@@ -102,7 +102,7 @@ fn the_scope_comes_before_the_removal_of_an_operation() {
     let removed = |scopes| {
         let repository = MockPetRepository::new();
         Service::start_changed(repository, key_with(scopes), |_, use_cases| {
-            use_cases.get_pet = None
+            use_cases.get_pet = None;
         })
     };
     assert_lacks("read", removed(&[Scope::Write]).request("GET", "/1"));

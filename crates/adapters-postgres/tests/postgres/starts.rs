@@ -117,7 +117,7 @@ async fn a_server_that_does_not_respond_delays_the_start_by_the_start_timeout() 
     let server = PostgresServer::start();
     server.pause();
     starts_and_recovers(&server.url("postgres"), not_required(), async || {
-        server.resume()
+        server.resume();
     })
     .await;
 }

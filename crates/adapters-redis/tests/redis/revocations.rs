@@ -178,10 +178,10 @@ async fn if_the_connection_is_lost_the_outcome_of_a_revocation_is_unknown_only_a
             .expect_err("the connection is lost")
         {
             ApiKeyChangeError::Store(StoreFailure::OutcomeUnknown(_)) => {
-                assert!(is_unknown, "{command}")
+                assert!(is_unknown, "{command}");
             }
             ApiKeyChangeError::Store(StoreFailure::Unavailable(_)) => {
-                assert!(!is_unknown, "{command}")
+                assert!(!is_unknown, "{command}");
             }
             error => panic!("{command}: {error:?}"),
         }

@@ -131,10 +131,10 @@ type Replacement = (&'static str, fn(&Path));
 const REPLACEMENTS: [Replacement; 4] = [
     ("nothing", |_| ()),
     ("an empty file", |path| {
-        fs::write(path, "").expect("written")
+        fs::write(path, "").expect("written");
     }),
     ("another database", |path| {
-        sql::execute(path, "CREATE TABLE other (id)")
+        sql::execute(path, "CREATE TABLE other (id)");
     }),
     ("a folder", |path| fs::create_dir(path).expect("created")),
 ];

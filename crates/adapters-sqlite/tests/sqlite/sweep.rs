@@ -58,7 +58,7 @@ async fn a_sweep_comes_a_quarter_of_the_retention_after_the_one_before() {
         sql::execute(
             &path,
             "INSERT INTO idempotency_keys VALUES ('old', x'01', x'00', 1, 1)",
-        )
+        );
     };
     add_expired();
     let (start, retention) = (Instant::now(), Duration::from_secs(2));

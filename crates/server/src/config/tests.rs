@@ -156,6 +156,7 @@ fn the_defaults_are_valid_and_those_of_the_adapters() {
 
 /// Except secrets and files, which have tests of their own.
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table with one value on a line")]
 fn every_key_sets_its_field() {
     let rows = [
         ("http.listen", "127.0.0.1:0", "listen: 127.0.0.1:0"),

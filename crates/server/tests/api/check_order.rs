@@ -129,7 +129,7 @@ fn a_key_beyond_its_share_comes_after_an_invalid_key_and_before_everything_else(
 #[test]
 fn the_size_comes_before_the_timeout_of_the_body_and_the_timeout_before_its_content() {
     let app = TestApp::start_changed(&[], |config| {
-        config.http.limits.body_timeout = Duration::from_millis(1)
+        config.http.limits.body_timeout = Duration::from_millis(1);
     });
 
     app.send(post_head("Content-Length: 16385\r\n"))

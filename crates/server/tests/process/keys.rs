@@ -68,7 +68,7 @@ fn follow(program: impl Fn() -> Program) {
             addresses
                 .iter()
                 .all(|address| status(*address, token) == expected)
-        })
+        });
     };
 
     // A change is logged whatever the filter.

@@ -89,7 +89,7 @@ impl BulkStorage for MemoryStorage {
         match *addition {
             Some(Addition::BeforeSnapshot(1, id)) => assert!(self.add(stored_pets([id]))),
             Some(Addition::BeforeSnapshot(number, id)) => {
-                *addition = Some(Addition::BeforeSnapshot(number - 1, id))
+                *addition = Some(Addition::BeforeSnapshot(number - 1, id));
             }
             _ => {}
         }

@@ -94,7 +94,7 @@ pub async fn of_concurrent_adds_with_one_key_one_adds_its_pet(repository: Reposi
                 "{results:?}"
             ),
             Err(AddPetError::IdempotencyMismatch) => {
-                assert_ne!(pet, *stored.new_pet(), "{results:?}")
+                assert_ne!(pet, *stored.new_pet(), "{results:?}");
             }
             Err(error) => panic!("{error:?}"),
         }
@@ -170,7 +170,7 @@ pub async fn a_key_is_free_again_after_its_retention(repository: Repository) {
         match try_add(&repository, key("1"), pet_named("second")).await {
             Ok(added) => break added,
             Err(AddPetError::IdempotencyMismatch) => {
-                tokio::time::sleep(Duration::from_millis(1)).await
+                tokio::time::sleep(Duration::from_millis(1)).await;
             }
             Err(error) => panic!("{error:?}"),
         }
