@@ -14,6 +14,7 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 use animal_store_adapters_http::{HttpListener, HttpServer, InFlight, serve_api, serve_management};
 use animal_store_adapters_sqlite::FileUse;
 use animal_store_app::CheckReadiness;
+use animal_store_telemetry::process_metrics;
 use anyhow::{anyhow, ensure};
 use prometheus_client::{metrics::counter::Counter, registry::Registry};
 use tokio::{
@@ -23,8 +24,8 @@ use tokio::{
 
 use crate::{
     config::{Config, ShutdownConfig},
-    process_metrics,
     shutdown::Signals,
+    version,
     wiring::{self, Adapters, SharedFile},
 };
 
@@ -120,7 +121,7 @@ impl Application {
         } = config;
         let drain_delay = shutdown.drain_delay(listener.is_inherited);
         let mut registry = Registry::default();
-        let prefixed = process_metrics::register(&mut registry, dropped_log_lines);
+        let prefixed = process_metrics::register(&mut registry, version::BUILD, dropped_log_lines);
         let (use_cases, adapters) =
             wiring::start(storage, keys, file, prefixed, serves_get_pet).await?;
         let Adapters {

@@ -30,6 +30,7 @@ use std::{
 
 use animal_store_adapters_postgres::Migrations;
 use animal_store_adapters_sqlite::SqliteFile;
+use animal_store_telemetry::stderr;
 use anyhow::bail;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
@@ -41,12 +42,12 @@ use self::{
 };
 use crate::{
     config::{Config, ConfigError, Sources, SqliteConfig, StorageConfig, duration, template},
-    stderr, version,
+    version,
 };
 
 /// A catalogue of pets as JSON over HTTP.
 #[derive(Debug, Parser)]
-#[command(name = "animal-store", version = version::VERSION, long_version = version::BUILD)]
+#[command(name = "animal-store", version = version::BUILD.version, long_version = version::DESCRIPTION)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,

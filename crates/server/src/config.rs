@@ -32,7 +32,7 @@ pub(crate) use self::{
     declaration::duration,
     http::read_tls,
     keys::KeysConfig,
-    service::{LogConfig, read_management},
+    service::{LogConfig, RELOAD_TARGET, read_management},
     values::Values,
 };
 pub use self::{

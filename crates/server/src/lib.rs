@@ -1,4 +1,4 @@
-//! The animal store as a program: command line, configuration, wiring, log, start and shutdown.
+//! The animal store as a program: command line, configuration, wiring, start and shutdown.
 //!
 //! The only crate that depends on every other crate. [`Application`] is the service that the program runs and that the
 //! black-box tests start. [`Config`] holds the settings of an operator. Everything else is private.
@@ -6,12 +6,9 @@
 mod application;
 mod cli;
 pub mod config;
-mod process_metrics;
 mod reload;
 mod service_manager;
 mod shutdown;
-mod stderr;
-mod telemetry;
 mod version;
 mod wiring;
 

@@ -7,6 +7,7 @@
 use std::{collections::BTreeMap, future::pending, sync::Arc, time::Duration};
 
 use animal_store_adapters_http::{ApiSettings, CurrentTlsIdentity, TlsIdentity};
+use animal_store_telemetry::LogFilter;
 use humantime::format_rfc3339_seconds;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::{
@@ -15,9 +16,8 @@ use tokio::{
 };
 
 use crate::{
-    config::{Config, ConfigError},
+    config::{Config, ConfigError, RELOAD_TARGET},
     shutdown::Signals,
-    telemetry::{LogFilter, RELOAD_TARGET, filter},
 };
 
 /// Names of the keys that can change without a restart.
@@ -101,9 +101,7 @@ impl Reload {
         let changed = config.values.keys().copied().filter(changed);
         let (reloaded, others): (Vec<_>, Vec<_>) = changed.partition(|key| RELOADED.contains(key));
         if !reloaded.is_empty() {
-            self.filter
-                .reload(filter(&config.log.filter))
-                .expect("the log is never dropped");
+            self.filter.replace(&config.log.settings);
             self.http.change_to(&config.http);
             self.values.extend(
                 reloaded
@@ -224,10 +222,7 @@ mod tests {
         let config = load().unwrap();
         let identity = config.http.tls.clone().unwrap();
         let first = identity.get();
-        let mut reload = Reload::new(
-            &config,
-            tracing_subscriber::reload::Layer::new(config.log.filter.clone()).1,
-        );
+        let mut reload = Reload::new(&config, LogFilter::unused());
 
         Made::make(folder.path());
         let (sender, receiver) = mpsc::channel::<()>();

@@ -1,13 +1,15 @@
 //! The version of the program, with the commit and the date of its build, which `build.rs` records.
 
-/// Version of the package, such as `0.1.0`.
-pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+use animal_store_telemetry::Build;
 
-/// First nine digits of the commit, or `unknown`.
-pub(crate) const COMMIT: &str = env!("BUILD_COMMIT");
+/// Version and commit.
+pub(crate) const BUILD: Build = Build {
+    version: env!("CARGO_PKG_VERSION"),
+    commit: env!("BUILD_COMMIT"),
+};
 
 /// Version, commit and date of the build, such as `0.1.0 (4375996f2, 2026-11-22)`.
-pub(crate) const BUILD: &str = concat!(
+pub(crate) const DESCRIPTION: &str = concat!(
     env!("CARGO_PKG_VERSION"),
     " (",
     env!("BUILD_COMMIT"),

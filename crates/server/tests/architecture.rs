@@ -19,6 +19,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("adapters-redis", &["adapter-kit", "app", "domain"]),
     ("adapters-sqlite", &["adapter-kit", "app", "domain"]),
     ("schedules", &[]),
+    ("telemetry", &[]),
     ("test-servers", &[]),
     (
         "server",
@@ -30,6 +31,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "adapters-sqlite",
             "app",
             "domain",
+            "telemetry",
         ],
     ),
 ];

@@ -13,14 +13,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, bail};
+use animal_store_telemetry::{CommandLog, start_for_command};
+use anyhow::{Context, bail, ensure};
 use thiserror::Error;
 use tokio::runtime::Runtime;
 
 use crate::{
     config::{self, ConfigError, LogConfig, Sources, Values},
     shutdown::Signals,
-    telemetry::{self, CommandLog},
 };
 
 /// The command line is invalid, or the configuration is not valid for this command.
@@ -41,7 +41,16 @@ pub(super) fn start<T>(
     let (log, part) = config::load(sources, |values| {
         Some((LogConfig::read(values), read(values)?))
     })?;
-    Ok((part, telemetry::start_for_command(&log)))
+    Ok((part, start_for_command(&log.settings)))
+}
+
+/// Fails if a line of the log was lost.
+pub(super) fn check_log(log: &CommandLog) -> anyhow::Result<()> {
+    ensure!(
+        !log.has_lost_lines(),
+        "the command succeeded, but its log could not be written to standard error"
+    );
+    Ok(())
 }
 
 /// Runs a command on a runtime of its own.

@@ -9,6 +9,7 @@ use std::{
 
 use animal_store_adapters_sqlite::{FileUse, NewBackup};
 use animal_store_app::{ApiKeyId, CopyStore, CopySummary, ports::ApiKeyStore};
+use animal_store_telemetry::start_for_command;
 use anyhow::{Context, ensure};
 use clap::Args;
 
@@ -18,7 +19,6 @@ use super::{
 };
 use crate::{
     config::{self, KeysConfig, LogConfig, Sources, StorageConfig, Values},
-    telemetry,
     wiring::{SharedFile, api_key_store, bulk_storage},
 };
 
@@ -39,7 +39,7 @@ pub(super) struct CopyArgs {
 pub(super) async fn run(args: &CopyArgs) -> anyhow::Result<()> {
     let started = Instant::now();
     let ((_, from), (log, to)) = (load_path(&args.from)?, load_path(&args.to)?);
-    let _log = telemetry::start_for_command(&log);
+    let _log = start_for_command(&log.settings);
     ensure!(
         location(&from.0) != location(&to.0),
         InvalidConfig(format!(

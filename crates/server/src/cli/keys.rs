@@ -17,7 +17,10 @@ use clap::{Args, Subcommand};
 use nix::unistd::gethostname;
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{command::start, key_list};
+use super::{
+    command::{check_log, start},
+    key_list,
+};
 use crate::{
     config::{KeysConfig, Sources, duration},
     wiring::{SharedFile, api_key_store},
@@ -107,7 +110,7 @@ pub(super) async fn run(command: Command, sources: &Sources) -> anyhow::Result<(
         } => rotate(&id, grace, expires_in, &*store).await,
     }?;
     confirm_changes(&*store).await?;
-    log.check()
+    check_log(&log)
 }
 
 /// Waits until the changes of a command survive a fail-over.

@@ -1,6 +1,7 @@
 use animal_store_adapters_http::{HttpListener, Limits};
 use animal_store_adapters_sqlite::FileUse;
-use anyhow::bail;
+use animal_store_telemetry::Traces;
+use anyhow::{Context, bail};
 use prometheus_client::metrics::counter::Counter;
 use rlimit::Resource;
 use tokio::{
@@ -15,7 +16,6 @@ use crate::{
     reload::Reload,
     service_manager::{is_notified, notify_ready, notify_stopping, take_socket},
     shutdown::Signals,
-    telemetry::{self, Traces},
     version,
     wiring::SharedFile,
 };
@@ -45,8 +45,9 @@ async fn serve(options: &Options, socket: Option<HttpListener>) -> anyhow::Resul
         _ = signals.first() => return Ok(()),
         config = spawn_blocking(load.clone()) => config??,
     };
-    let traces = Traces::start(config.traces.as_ref())?;
-    let (log, filter) = telemetry::start(&config.log, traces.layer())?;
+    let traces = Traces::start(config.traces.as_ref(), version::BUILD)
+        .context("traces cannot be sent (traces.endpoint)")?;
+    let (log, filter) = animal_store_telemetry::start(&config.log.settings, traces.layer())?;
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
@@ -103,7 +104,7 @@ async fn start(
     let management = application
         .management_address()
         .map(|address| address.to_string());
-    tracing::info!(%address, management, inherited, version = version::BUILD, "listening");
+    tracing::info!(%address, management, inherited, version = version::DESCRIPTION, "listening");
     notify_ready(address);
     Ok(application)
 }

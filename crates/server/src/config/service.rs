@@ -2,6 +2,8 @@
 
 use std::{net::SocketAddr, time::Duration};
 
+use animal_store_app::AuditEntry;
+use animal_store_telemetry::LogSettings;
 use tracing_subscriber::filter::Targets;
 use url::Url;
 
@@ -19,12 +21,13 @@ pub(crate) fn read_management(values: &mut Values) -> Option<SocketAddr> {
     listen
 }
 
+/// Target of the events about reloads. They pass every filter, so that SIGHUP always has a visible outcome.
+pub(crate) const RELOAD_TARGET: &str = "reload";
+
 #[derive(Debug)]
 pub(crate) struct LogConfig {
-    pub(crate) filter: Targets,
+    pub(crate) settings: LogSettings,
     pub(crate) errors_only: bool,
-    /// `None`: JSON unless the log is on a terminal.
-    pub(crate) json: Option<bool>,
 }
 
 impl LogConfig {
@@ -39,10 +42,14 @@ impl LogConfig {
             /// `text`, `json`, or `auto`: text on a terminal, JSON otherwise.
             json = value("log.format", "auto", one_of([("auto", None), ("text", Some(false)), ("json", Some(true))]));
         }
+        let always = &[AuditEntry::LOG_TARGET, RELOAD_TARGET];
         Self {
-            filter,
+            settings: LogSettings {
+                filter,
+                always,
+                json,
+            },
             errors_only,
-            json,
         }
     }
 }

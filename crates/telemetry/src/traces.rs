@@ -4,7 +4,8 @@
 //! bounded: while the collector is slow or unavailable, spans are dropped, and no request waits.
 
 use std::{
-    fs, process,
+    error::Error,
+    fs, io, process,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -12,16 +13,18 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Chain, Context as _};
 use async_trait::async_trait;
 use hyper_rustls::HttpsConnectorBuilder;
 use opentelemetry::{KeyValue, trace::TracerProvider};
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response, hyper::HyperClient};
-use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
+use opentelemetry_otlp::{
+    ExporterBuildError, Protocol, SpanExporter, WithExportConfig, WithHttpConfig,
+};
 use opentelemetry_sdk::{
     Resource,
     trace::{BatchConfigBuilder, BatchSpanProcessor, Sampler, SdkTracerProvider},
 };
+use thiserror::Error;
 use tokio::{runtime::Handle, task::spawn_blocking};
 use tracing_subscriber::{
     Layer, Registry,
@@ -29,10 +32,10 @@ use tracing_subscriber::{
 };
 use url::Url;
 
-use crate::version;
+use crate::Build;
 
 /// Target of all spans. The log never contains them.
-pub(super) const TARGET: &str = "trace";
+pub(crate) const TARGET: &str = "trace";
 
 /// Capacity of the queue in spans, of about 600 bytes each. Spans beyond it are dropped.
 const QUEUE_SPANS: usize = 8192;
@@ -47,10 +50,21 @@ const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A layer that receives spans.
-pub(crate) type SpanLayer = Box<dyn Layer<Registry> + Send + Sync>;
+pub type SpanLayer = Box<dyn Layer<Registry> + Send + Sync>;
+
+/// Traces cannot be sent.
+#[derive(Debug, Error)]
+pub enum TracesError {
+    /// The certificate authorities of the system cannot be read.
+    #[error("the certificate authorities of the system cannot be read: {0}")]
+    Authorities(#[from] io::Error),
+    /// An environment variable of OpenTelemetry is not supported.
+    #[error(transparent)]
+    Exporter(#[from] ExporterBuildError),
+}
 
 /// The sender of traces. `None`: traces are off.
-pub(crate) struct Traces(Option<SdkTracerProvider>);
+pub struct Traces(Option<SdkTracerProvider>);
 
 impl Traces {
     /// Starts the thread that sends traces, if they are on.
@@ -58,15 +72,14 @@ impl Traces {
     /// # Errors
     /// If the certificate authorities of the system cannot be read, or an environment variable of OpenTelemetry is
     /// not supported.
-    pub(crate) fn start(endpoint: Option<&Url>) -> anyhow::Result<Self> {
-        let provider = endpoint.map(provider).transpose();
-        Ok(Self(
-            provider.context("traces cannot be sent (traces.endpoint)")?,
-        ))
+    pub fn start(endpoint: Option<&Url>, build: Build) -> Result<Self, TracesError> {
+        let provider = endpoint.map(|endpoint| provider(endpoint, build));
+        Ok(Self(provider.transpose()?))
     }
 
     /// Returns the layer that receives the spans. A request that is not sampled begins none.
-    pub(crate) fn layer(&self) -> Option<SpanLayer> {
+    #[must_use]
+    pub fn layer(&self) -> Option<SpanLayer> {
         let layer = tracing_opentelemetry::layer()
             .with_tracer(self.0.as_ref()?.tracer("animal-store"))
             .with_context_activation(false)
@@ -82,7 +95,7 @@ impl Traces {
     }
 
     /// Sends the last spans, within two seconds. It can be cancelled: the thread that waits is left behind.
-    pub(crate) async fn finish(self) {
+    pub async fn finish(self) {
         let Some(provider) = self.0 else { return };
         let flushed = spawn_blocking(move || provider.shutdown_with_timeout(FLUSH_TIMEOUT));
         if let Ok(Err(_)) = flushed.await {
@@ -93,7 +106,7 @@ impl Traces {
     }
 }
 
-fn provider(endpoint: &Url) -> anyhow::Result<SdkTracerProvider> {
+fn provider(endpoint: &Url, build: Build) -> Result<SdkTracerProvider, TracesError> {
     let exporter = SpanExporter::builder()
         .with_http()
         .with_http_client(Collector::new(endpoint)?)
@@ -111,7 +124,7 @@ fn provider(endpoint: &Url) -> anyhow::Result<SdkTracerProvider> {
     // The builder adds the attributes in `OTEL_RESOURCE_ATTRIBUTES`.
     let resource = Resource::builder()
         .with_service_name("animal-store")
-        .with_attribute(KeyValue::new("service.version", version::VERSION))
+        .with_attribute(KeyValue::new("service.version", build.version))
         .with_attribute(KeyValue::new("service.instance.id", instance));
     let provider = SdkTracerProvider::builder()
         .with_span_processor(
@@ -135,7 +148,7 @@ struct Collector {
 
 impl Collector {
     /// Creates a client on the current runtime. It reads the certificate authorities of the system if it needs them.
-    fn new(endpoint: &Url) -> anyhow::Result<Self> {
+    fn new(endpoint: &Url) -> io::Result<Self> {
         let client: Arc<dyn HttpClient> = if endpoint.scheme() == "https" {
             let connector = HttpsConnectorBuilder::new()
                 .with_native_roots()?
@@ -168,12 +181,7 @@ impl HttpClient for Collector {
                 "the collector responded with {}",
                 response.status()
             )),
-            Err(error) => Some(
-                Chain::new(&**error)
-                    .map(ToString::to_string)
-                    .collect::<Vec<_>>()
-                    .join(": "),
-            ),
+            Err(error) => Some(with_sources(&**error)),
         };
         let was_unavailable = self
             .is_unavailable
@@ -190,4 +198,16 @@ impl HttpClient for Collector {
         }
         result
     }
+}
+
+/// Formats an error with its sources.
+fn with_sources(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        source = error.source();
+    }
+    text
 }

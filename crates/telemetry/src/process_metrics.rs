@@ -17,11 +17,15 @@ use prometheus_client::{
 };
 use rlimit::Resource;
 
-use crate::version;
+use crate::Build;
 
 /// Registers the metrics of the process. Returns the registry for all other metrics, which adds the prefix
 /// `animal_store`. Names that begin with `process_` have no other prefix.
-pub(crate) fn register(registry: &mut Registry, dropped_log_lines: Counter) -> &mut Registry {
+pub fn register(
+    registry: &mut Registry,
+    build: Build,
+    dropped_log_lines: Counter,
+) -> &mut Registry {
     // Without the file system `/proc`, these metrics are missing.
     if let Ok((process, start_time)) = open() {
         let help = "Start of the process, in seconds since 1970 in UTC";
@@ -34,8 +38,8 @@ pub(crate) fn register(registry: &mut Registry, dropped_log_lines: Counter) -> &
     }
     let prefixed = registry.sub_registry_with_prefix("animal_store");
     let build = [
-        ("version".into(), version::VERSION.into()),
-        ("commit".into(), version::COMMIT.into()),
+        ("version".into(), build.version.into()),
+        ("commit".into(), build.commit.into()),
     ];
     prefixed
         .sub_registry_with_labels(build.into_iter())
@@ -111,6 +115,11 @@ mod tests {
 
     use super::*;
 
+    const BUILD: Build = Build {
+        version: "1.2.3",
+        commit: "4375996f2",
+    };
+
     #[track_caller]
     fn value<T: FromStr>(registry: &Registry, series: &str) -> T {
         let mut text = String::new();
@@ -121,7 +130,7 @@ mod tests {
     #[test]
     fn the_values_of_the_process_are_those_of_the_kernel() {
         let mut registry = Registry::default();
-        register(&mut registry, Counter::default());
+        register(&mut registry, BUILD, Counter::default());
 
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -147,7 +156,7 @@ mod tests {
     #[test]
     fn cpu_time_is_that_of_the_kernel() {
         let mut registry = Registry::default();
-        register(&mut registry, Counter::default());
+        register(&mut registry, BUILD, Counter::default());
         let kernel = || {
             let stat = Process::myself()
                 .and_then(|process| process.stat())
@@ -179,7 +188,7 @@ mod tests {
     #[test]
     fn open_descriptors_are_counted() {
         let mut registry = Registry::default();
-        register(&mut registry, Counter::default());
+        register(&mut registry, BUILD, Counter::default());
         let _files = [(); 200].map(|()| File::open("/dev/null").expect("a file"));
         // Other tests of this process open some as well.
         let open: usize = value(&registry, "process_open_fds");
@@ -190,13 +199,12 @@ mod tests {
     fn the_version_and_the_dropped_lines_of_the_log_are_shown() {
         let mut registry = Registry::default();
         let dropped = Counter::default();
-        register(&mut registry, dropped.clone());
+        register(&mut registry, BUILD, dropped.clone());
         dropped.inc_by(3);
 
         let build = format!(
             "animal_store_build_info{{version=\"{}\",commit=\"{}\"}}",
-            version::VERSION,
-            version::COMMIT
+            BUILD.version, BUILD.commit
         );
         assert_eq!(value::<u64>(&registry, &build), 1);
         assert_eq!(

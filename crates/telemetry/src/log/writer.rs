@@ -16,7 +16,7 @@ const CAPACITY: usize = 128 * 1024;
 /// The log of a process that serves. It puts each line into a queue, and never blocks: a line for which the queue has
 /// no room is dropped and counted. A thread writes the lines until the process ends.
 #[derive(Clone)]
-pub(crate) struct ServiceLog {
+pub struct ServiceLog {
     queue: mpsc::Sender<Entry>,
     dropped: Counter,
 }
@@ -48,12 +48,13 @@ impl ServiceLog {
     }
 
     /// Returns the counter of the lines that were dropped.
-    pub(crate) fn dropped_lines(&self) -> Counter {
+    #[must_use]
+    pub fn dropped_lines(&self) -> Counter {
         self.dropped.clone()
     }
 
     /// Logs the number of dropped lines, and resolves when the queued lines are written.
-    pub(crate) async fn finish(self) {
+    pub async fn finish(self) {
         self.flush_queue().await;
         let dropped = self.dropped.get();
         if dropped > 0 {

@@ -3,17 +3,16 @@
 //! **Problem.** The reader of standard output can be slower than the service, and a system call per line costs more CPU
 //! than the line itself.
 //!
-//! **Invariant.** A request never waits for the log. A thread writes the lines in batches ([`log_writer`]). If its
+//! **Invariant.** A request never waits for the log. A thread writes the lines in batches ([`writer`]). If its
 //! queue is full, lines are dropped and counted, and the count is logged at the end. The end of the process waits for
 //! the log only until its deadline. An error of standard output is reported on standard error, once. Commands use
-//! standard output for their result, so they log to standard error, and fail if a line is lost ([`CommandLog`]). Audit
-//! events, and those of a reload, pass every filter, and no filter logs a span ([`traces`]).
+//! standard output for their result, so they log to standard error, and fail if a line is lost ([`CommandLog`]). The
+//! targets in [`LogSettings::always`] pass every filter, and no filter logs a span ([`traces`](super::traces)).
 //!
 //! **Proof.** `log.rs`, `traces.rs`, `unread_output.rs` and `keys.rs` in `crates/server/tests/process`.
 
 mod json_line;
-mod log_writer;
-mod traces;
+mod writer;
 
 use std::{
     fs::File,
@@ -26,8 +25,6 @@ use std::{
     },
 };
 
-use animal_store_app::AuditEntry;
-use anyhow::ensure;
 use tracing_subscriber::{
     Layer, Registry,
     filter::{LevelFilter, Targets},
@@ -38,46 +35,68 @@ use tracing_subscriber::{
 };
 
 use self::json_line::JsonLine;
-pub(crate) use self::{
-    log_writer::ServiceLog,
-    traces::{SpanLayer, Traces},
+pub use self::writer::ServiceLog;
+use crate::{
+    stderr,
+    traces::{self, SpanLayer},
 };
-use crate::{config::LogConfig, stderr};
 
 /// Capacity of the queue in lines. Lines beyond it are dropped.
 const QUEUE_LINES: usize = 65_536;
 
-/// Target of the events about reloads. They pass every filter, so that SIGHUP always has a visible outcome.
-pub(crate) const RELOAD_TARGET: &str = "reload";
+/// Settings of the log.
+#[derive(Debug, Clone)]
+pub struct LogSettings {
+    /// Level of each target.
+    pub filter: Targets,
+    /// Targets whose events of the level INFO and above pass every filter.
+    pub always: &'static [&'static str],
+    /// Whether lines are JSON. `None`: unless the log is on a terminal.
+    pub json: Option<bool>,
+}
+
+impl LogSettings {
+    /// Adds the targets whose level the configuration cannot change. Spans are not part of the log.
+    fn complete_filter(&self) -> Targets {
+        let always = self
+            .always
+            .iter()
+            .map(|target| (*target, LevelFilter::INFO));
+        self.filter
+            .clone()
+            .with_targets(always)
+            .with_target(traces::TARGET, LevelFilter::OFF)
+    }
+}
 
 /// Filter of the log, which can be replaced.
 ///
 /// It is a filter of the log's layer, not a layer: `tracing` caches its decision for each place in the code that logs,
 /// so that an event takes no lock. A layer would take two.
-pub(crate) type LogFilter = reload::Handle<Targets, Registry>;
+pub struct LogFilter(reload::Handle<Targets, Registry>);
 
-/// Adds the targets whose level the configuration cannot change. Spans are not part of the log.
-pub(crate) fn filter(configured: &Targets) -> Targets {
-    let [audit, reload] =
-        [AuditEntry::LOG_TARGET, RELOAD_TARGET].map(|target| (target, LevelFilter::INFO));
-    configured
-        .clone()
-        .with_targets([audit, reload, (traces::TARGET, LevelFilter::OFF)])
+impl LogFilter {
+    /// Creates the filter of a log that is never written, for tests.
+    #[must_use]
+    pub fn unused() -> Self {
+        Self(reload::Layer::new(Targets::new()).1)
+    }
+
+    /// Replaces the filter. Has no effect if the log has ended.
+    pub fn replace(&self, settings: &LogSettings) {
+        let _ = self.0.reload(settings.complete_filter());
+    }
 }
 
 /// Log of a command on standard error, which records whether a line was lost.
 #[derive(Clone, Default)]
-pub(crate) struct CommandLog(Arc<AtomicBool>);
+pub struct CommandLog(Arc<AtomicBool>);
 
 impl CommandLog {
-    /// Fails if a line could not be written.
-    pub(crate) fn check(&self) -> anyhow::Result<()> {
-        let failed = self.0.load(Ordering::Relaxed);
-        ensure!(
-            !failed,
-            "the command succeeded, but its log could not be written to standard error"
-        );
-        Ok(())
+    /// Returns whether a line could not be written.
+    #[must_use]
+    pub fn has_lost_lines(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
     }
 }
 
@@ -95,8 +114,11 @@ impl Write for CommandLog {
 }
 
 /// Starts the log of a process that serves: on standard output, written by its own thread. `spans` receives the spans.
-pub(crate) fn start(
-    config: &LogConfig,
+///
+/// # Errors
+/// If standard output cannot be duplicated, or the thread cannot be started.
+pub fn start(
+    settings: &LogSettings,
     spans: Option<SpanLayer>,
 ) -> io::Result<(ServiceLog, LogFilter)> {
     let stdout = io::stdout();
@@ -108,27 +130,29 @@ pub(crate) fn start(
         ));
     })?;
     let writer = log.clone();
-    let filter = init(config, spans, stdout.is_terminal(), move || writer.clone());
+    let filter = init(settings, spans, stdout.is_terminal(), move || {
+        writer.clone()
+    });
     Ok((log, filter))
 }
 
 /// Starts the log of a command: on standard error, written before the command continues.
-pub(crate) fn start_for_command(config: &LogConfig) -> CommandLog {
+pub fn start_for_command(settings: &LogSettings) -> CommandLog {
     let log = CommandLog::default();
     let writer = log.clone();
-    init(config, None, io::stderr().is_terminal(), move || {
+    init(settings, None, io::stderr().is_terminal(), move || {
         writer.clone()
     });
     log
 }
 
 fn init(
-    config: &LogConfig,
+    settings: &LogSettings,
     spans: Option<SpanLayer>,
     terminal: bool,
     writer: impl for<'a> MakeWriter<'a> + Send + Sync + 'static,
 ) -> LogFilter {
-    let (filter, log_filter) = reload::Layer::new(filter(&config.filter));
+    let (filter, log_filter) = reload::Layer::new(settings.complete_filter());
     let layer = tracing_subscriber::fmt::layer().with_writer(writer);
     // On a terminal the default: colours, unless NO_COLOR is set.
     let layer = if terminal {
@@ -136,7 +160,7 @@ fn init(
     } else {
         layer.with_ansi(false)
     };
-    let log = if config.json.unwrap_or(!terminal) {
+    let log = if settings.json.unwrap_or(!terminal) {
         layer.event_format(JsonLine).with_filter(filter).boxed()
     } else {
         layer.with_filter(filter).boxed()
@@ -147,5 +171,5 @@ fn init(
         let place = panic.location().map(ToString::to_string);
         tracing::error!(place, reason = panic.payload_as_str(), "panic");
     }));
-    log_filter
+    LogFilter(log_filter)
 }

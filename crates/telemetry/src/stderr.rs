@@ -15,7 +15,7 @@ const PIPE_BUF: usize = 4096;
 
 /// Writes a line that begins with the name of the program. What cannot be written within half a second is lost. A
 /// thread that is blocked in a write holds the lock of [`io::stderr`], so the lock is not taken.
-pub(crate) fn write_line(message: &str) {
+pub fn write_line(message: &str) {
     let stderr = io::stderr();
     for part in format!("animal-store: {message}\n")
         .as_bytes()
