@@ -9,9 +9,8 @@ FROM rust:1.95-slim-bookworm AS builder
 RUN cargo install --locked --version 0.7.7 cargo-auditable
 WORKDIR /src
 COPY . .
-# `--version` shows the commit and the date of the build.
+# `--version` shows the commit.
 ARG COMMIT=unknown
-ARG SOURCE_DATE_EPOCH
 # The caches keep downloads and compiled dependencies. Crates of the workspace are compiled in each build, because cargo
 # compares times of files, and those of a checkout do not say what has changed. It runs in the root of the workspace, so
 # that .cargo/config.toml applies.

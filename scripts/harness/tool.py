@@ -25,7 +25,11 @@ def service_program(release: bool = False) -> Path:
     if binary := os.environ.get("ANIMAL_STORE_BINARY"):
         return Path(binary).resolve(strict=True)
     build = ["cargo", "build", "--quiet", "--locked", "--package", "animal-store-server"]
-    subprocess.run(build + ["--release"] * release, cwd=REPOSITORY, check=True)
+    if release:
+        # Reports name the commit that they ran on.
+        call(*build, "--release", ANIMAL_STORE_COMMIT=commit())
+    else:
+        call(*build)
     return target_folder() / ("release" if release else "debug") / "animal-store"
 
 
@@ -71,6 +75,11 @@ def install_python(tool: str) -> Path:
     site.addsitedir(str(next(folder.glob("lib/python*/site-packages"))))
     os.environ["PATH"] = f"{folder / 'bin'}:{os.environ['PATH']}"
     return folder / "bin"
+
+
+def commit() -> str:
+    command = ["git", "rev-parse", "--short=9", "HEAD"]
+    return subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def version(program: Path) -> str:

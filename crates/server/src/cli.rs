@@ -47,7 +47,7 @@ use crate::{
 
 /// A catalogue of pets as JSON over HTTP.
 #[derive(Debug, Parser)]
-#[command(name = "animal-store", version = version::BUILD.version, long_version = version::DESCRIPTION)]
+#[command(name = "animal-store", version = version::BUILD.version, long_version = version::DESCRIPTION.as_str())]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,

@@ -1,19 +1,19 @@
-//! The version of the program, with the commit and the date of its build, which `build.rs` records.
+//! The version of the program, with the commit of its build: `ANIMAL_STORE_COMMIT` in the environment of the compiler,
+//! which `scripts/package` and the container image set.
+
+use std::sync::LazyLock;
 
 use animal_store_telemetry::Build;
 
 /// Version and commit.
 pub(crate) const BUILD: Build = Build {
     version: env!("CARGO_PKG_VERSION"),
-    commit: env!("BUILD_COMMIT"),
+    commit: match option_env!("ANIMAL_STORE_COMMIT") {
+        Some(commit) => commit,
+        None => "unknown",
+    },
 };
 
-/// Version, commit and date of the build, such as `0.1.0 (4375996f2, 2026-11-22)`.
-pub(crate) const DESCRIPTION: &str = concat!(
-    env!("CARGO_PKG_VERSION"),
-    " (",
-    env!("BUILD_COMMIT"),
-    ", ",
-    env!("BUILD_DATE"),
-    ")"
-);
+/// Version and commit as text, such as `0.1.0 (4375996f2)`.
+pub(crate) static DESCRIPTION: LazyLock<String> =
+    LazyLock::new(|| format!("{} ({})", BUILD.version, BUILD.commit));

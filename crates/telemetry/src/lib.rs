@@ -16,6 +16,6 @@ pub use traces::{SpanLayer, Traces, TracesError};
 pub struct Build {
     /// Version of the program, such as `0.1.0`.
     pub version: &'static str,
-    /// First nine digits of the commit, or `unknown`.
+    /// Commit that was built, or `unknown`.
     pub commit: &'static str,
 }

@@ -104,7 +104,7 @@ async fn start(
     let management = application
         .management_address()
         .map(|address| address.to_string());
-    tracing::info!(%address, management, inherited, version = version::DESCRIPTION, "listening");
+    tracing::info!(%address, management, inherited, version = version::DESCRIPTION.as_str(), "listening");
     notify_ready(address);
     Ok(application)
 }
