@@ -8,7 +8,9 @@
 //! batches; if its batch is slow, the next one leaves on another connection. A batch takes all requests that wait, up
 //! to a number of rows, before it is sent: a read sees every pet that was confirmed before it. A request that fails
 //! alone does not fail the others of its batch. A dispatcher replaces a connection that is lost or does not respond,
-//! with a backoff; if no dispatcher of a kind is connected, requests fail at once, except during the first attempt.
+//! with a backoff; if no dispatcher of a kind is connected, requests fail at once, except during the first attempt. It
+//! replaces a session that refuses a statement which a new one may accept, and executes the batch again: what was
+//! refused had no effect. A panic of a dispatcher ends the process.
 //!
 //! **Proof.** `tests.rs` (connections, panics), and in `tests/postgres`: `batches.rs` (creates, the end of a
 //! dispatcher), `read_batches.rs` and `read_failures.rs` (reads), `faults.rs` (lost and frozen connections),
@@ -16,7 +18,9 @@
 
 mod dispatcher;
 mod execution;
+mod replacement;
 mod session;
+mod statement;
 #[cfg(test)]
 mod tests;
 
@@ -26,7 +30,10 @@ use animal_store_adapter_kit::{
 };
 use tokio::task::JoinHandle;
 
-pub(crate) use self::session::{Executed, Extent, Failure, Session};
+pub(crate) use self::{
+    session::{Executed, Extent, Failure, Session},
+    statement::SessionStatement,
+};
 use crate::{connection::ConnectionSettings, metrics::ConnectionMetrics};
 
 /// Creates a queue of this capacity for each kind, and starts dispatchers for all of them on the current runtime, with

@@ -1,11 +1,15 @@
 //! Failures of PostgreSQL and its driver, as text for the log: never a value of a row, never a secret.
 
+mod suspect;
+
 use std::{error::Error, fmt::Write, iter::successors, time::Duration};
 
 use animal_store_app::ports::StoreFailure;
 use thiserror::Error;
 use tokio::time::timeout;
-use tokio_postgres::error::{Severity, SqlState};
+use tokio_postgres::error::{DbError, Severity, SqlState};
+
+pub(crate) use self::suspect::Suspect;
 
 /// Reason to replace a connection to a read-only server: after a fail-over, another server accepts writes.
 pub(crate) const READ_ONLY: &str = "PostgreSQL is read-only";
@@ -47,6 +51,17 @@ impl ConnectionError {
     /// Returns the SQLSTATE if PostgreSQL refused a statement: an ERROR has rolled back the transaction. Anything else,
     /// such as FATAL "terminating connection", may come after the commit.
     pub(crate) fn refusal(&self) -> Option<&SqlState> {
+        self.refused().map(DbError::code)
+    }
+
+    /// Returns what a refusal may be about.
+    pub(crate) fn suspect(&self) -> Option<Suspect> {
+        let refused = self.refused()?;
+        let in_function = refused.where_().is_some();
+        Some(Suspect::of(refused.code().code(), in_function))
+    }
+
+    fn refused(&self) -> Option<&DbError> {
         let Self::Postgres(error) = self else {
             return None;
         };
@@ -55,7 +70,7 @@ impl ConnectionError {
             .filter(|db| db.parsed_severity() == Some(Severity::Error))?;
         let is_about_the_connection = db.code().code().starts_with("08")
             || *db.code() == SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN;
-        (!is_about_the_connection).then_some(db.code())
+        (!is_about_the_connection).then_some(db)
     }
 
     /// Whether encryption may be the cause: the server failed at it or refuses encrypted connections.

@@ -11,28 +11,14 @@ use animal_store_app::ports::{Cause, StoredPet};
 use animal_store_domain::{
     CreationTime, CreationTimeError, NewPet, Pet, PetName, PetNameError, PetStatus,
 };
-use diesel::{
-    deserialize::{self, FromSql, FromSqlRow},
-    pg::{Pg, PgValue},
-    prelude::*,
-    sql_types::{self, BigInt, Nullable, SmallInt, Text},
-};
 use tokio_postgres::{
-    Row,
-    types::{ToSql, Type},
+    Error, Row,
+    types::{FromSql, ToSql, Type},
 };
 
-diesel::table! {
-    pets (id) {
-        id -> BigInt,
-        name -> Text,
-        category_id -> BigInt,
-        status -> Nullable<SmallInt>,
-    }
-}
+/// The columns of [`PetRow::read`].
+pub(crate) const PET: &str = "id, name, category_id, status";
 
-#[derive(Queryable, Selectable)]
-#[diesel(table_name = pets, check_for_backend(Pg))]
 pub(crate) struct PetRow {
     pub(crate) id: i64,
     name: StoredName,
@@ -42,23 +28,15 @@ pub(crate) struct PetRow {
 
 /// The pets of a list as arrays of their columns. The arrays of an empty list are missing, and the statuses of a list
 /// by status.
-pub(crate) type PetArrays = (
-    Option<Vec<i64>>,
-    Option<Vec<StoredName>>,
-    Option<Vec<i64>>,
-    Option<Vec<Option<i16>>>,
-);
+pub(crate) struct PetArrays {
+    ids: Option<Vec<i64>>,
+    names: Option<Vec<StoredName>>,
+    category_ids: Option<Vec<i64>>,
+    statuses: Option<Vec<Option<i16>>>,
+}
 
 /// The arrays of [`PetArrays`] without the last one, as an expression.
 pub(crate) const ARRAYS: &str = "array_agg(id), array_agg(name), array_agg(category_id)";
-
-/// The types of [`PetArrays`].
-pub(crate) type PetArraysType = (
-    Nullable<sql_types::Array<BigInt>>,
-    Nullable<sql_types::Array<Text>>,
-    Nullable<sql_types::Array<BigInt>>,
-    Nullable<sql_types::Array<Nullable<SmallInt>>>,
-);
 
 /// The columns that an INSERT gives beside the id, each with the type of an array of its values.
 pub(crate) const COLUMNS: &[(&str, Type)] = &[
@@ -111,27 +89,51 @@ pub(crate) fn unnest(columns: &[(&str, Type)]) -> String {
     )
 }
 
-/// Returns the rows of a list. A list by status has that `status`.
-pub(crate) fn rows_of(
-    arrays: PetArrays,
-    status: Option<PetStatus>,
-) -> impl Iterator<Item = PetRow> {
-    let (ids, names, category_ids, statuses) = arrays;
-    let statuses = statuses
-        .into_iter()
-        .flatten()
-        .chain(repeat(status.map(PetStatus::number)));
-    let columns = ids
-        .unwrap_or_default()
-        .into_iter()
-        .zip(names.unwrap_or_default());
-    let rows = columns.zip(category_ids.unwrap_or_default()).zip(statuses);
-    rows.map(|(((id, name), category_id), status)| PetRow {
-        id,
-        name,
-        category_id,
-        status,
-    })
+impl PetRow {
+    /// Reads the columns of [`PET`].
+    pub(crate) fn read(row: &Row) -> Result<Self, Error> {
+        Ok(Self {
+            id: row.try_get(0)?,
+            name: row.try_get(1)?,
+            category_id: row.try_get(2)?,
+            status: row.try_get(3)?,
+        })
+    }
+}
+
+impl PetArrays {
+    /// Reads the columns after the first one.
+    pub(crate) fn read(row: &Row) -> Result<Self, Error> {
+        Ok(Self {
+            ids: row.try_get(1)?,
+            names: row.try_get(2)?,
+            category_ids: row.try_get(3)?,
+            statuses: row.try_get(4)?,
+        })
+    }
+
+    /// Returns the rows of the list. A list by status has that `status`.
+    pub(crate) fn rows(self, status: Option<PetStatus>) -> impl Iterator<Item = PetRow> {
+        let statuses = self
+            .statuses
+            .into_iter()
+            .flatten()
+            .chain(repeat(status.map(PetStatus::number)));
+        let columns = self
+            .ids
+            .unwrap_or_default()
+            .into_iter()
+            .zip(self.names.unwrap_or_default());
+        let rows = columns
+            .zip(self.category_ids.unwrap_or_default())
+            .zip(statuses);
+        rows.map(|(((id, name), category_id), status)| PetRow {
+            id,
+            name,
+            category_id,
+            status,
+        })
+    }
 }
 
 impl TryFrom<PetRow> for Pet {
@@ -145,10 +147,9 @@ impl TryFrom<PetRow> for Pet {
 /// Decodes a row with all columns.
 pub(crate) fn stored_pet(row: &Row) -> Result<StoredPet, Cause> {
     let id = row.try_get("id")?;
-    let name = StoredName(PetName::parse(row.try_get("name")?));
     let pet = PetRow {
         id,
-        name,
+        name: row.try_get("name")?,
         category_id: row.try_get("category_id")?,
         status: row.try_get("status")?,
     };
@@ -173,11 +174,14 @@ fn creation_time(time: SystemTime) -> Result<CreationTime, CreationTimeError> {
 }
 
 /// A name as it is stored. An invalid one is an error later, when the id of the row is known.
-#[derive(FromSqlRow)]
-pub(crate) struct StoredName(Result<PetName, PetNameError>);
+struct StoredName(Result<PetName, PetNameError>);
 
-impl FromSql<Text, Pg> for StoredName {
-    fn from_sql(value: PgValue<'_>) -> deserialize::Result<Self> {
-        Ok(Self(PetName::parse(std::str::from_utf8(value.as_bytes())?)))
+impl<'a> FromSql<'a> for StoredName {
+    fn from_sql(column: &Type, value: &'a [u8]) -> Result<Self, Cause> {
+        Ok(Self(PetName::parse(<&str>::from_sql(column, value)?)))
+    }
+
+    fn accepts(column: &Type) -> bool {
+        <&str as FromSql>::accepts(column)
     }
 }

@@ -1,6 +1,7 @@
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use animal_store_adapter_kit::queue::{Request, Taker, Takers};
+use animal_store_app::ports::StoreFailure;
 use futures_util::{FutureExt, future::select_all};
 use tokio::{
     select,
@@ -9,7 +10,11 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use super::{execution::execute, session::Session};
+use super::{
+    execution::{Interruption, execute, fail},
+    replacement::Replacement,
+    session::Session,
+};
 use crate::{
     connection::{ConnectionSettings, ConnectionTask},
     error::{ConnectionError, READ_ONLY},
@@ -29,6 +34,7 @@ struct Dispatcher<S: Session> {
     settings: ConnectionSettings,
     metrics: ConnectionMetrics,
     state: InState<S::Request>,
+    replacement: Replacement,
     last_attempt: Option<Instant>,
 }
 
@@ -52,6 +58,7 @@ pub(super) fn start<S: Session>(
         settings: settings.clone(),
         metrics: metrics.clone(),
         state: InState::new(&metrics.connecting, &queues),
+        replacement: Replacement::default(),
         last_attempt: None,
         queues: Arc::clone(&queues),
     };
@@ -77,9 +84,13 @@ impl<S: Session> Dispatcher<S> {
             let Some(reason) = self.serve(session, task, demoted).await else {
                 return;
             };
-            let address = &self.settings.endpoint;
-            tracing::warn!(%address, purpose = S::PURPOSE, reason, "a connection to PostgreSQL was lost");
+            self.log_lost(&reason);
         }
+    }
+
+    fn log_lost(&self, reason: &str) {
+        let address = &self.settings.endpoint;
+        tracing::warn!(%address, purpose = S::PURPOSE, reason, "a connection to PostgreSQL was lost");
     }
 
     /// Opens a connection, after a pause if there was one before or an attempt failed. `None` if the schema can never
@@ -146,23 +157,47 @@ impl<S: Session> Dispatcher<S> {
             // Other kinds are served first the next time.
             self.state.takers.rotate_left(index + 1);
             let taker = self.state.takers.last()?;
-            let mut execution = pin!(execute(
-                &mut session,
-                taker.take(S::MAX_ROWS),
-                &self.settings,
-                taker.metrics()
-            ));
-            let executed = if let Ok(executed) = timeout(SLOW, &mut execution).await {
-                executed
-            } else {
-                turn = None;
-                execution.await
-            };
-            if let Err(reason) = executed {
-                if reason == READ_ONLY {
-                    self.settings.demoted.send_replace(());
+            let mut batch = taker.take(S::MAX_ROWS);
+            loop {
+                let executed = {
+                    let mut execution = pin!(execute(
+                        &mut session,
+                        batch,
+                        &mut self.replacement,
+                        &self.settings,
+                        taker.metrics()
+                    ));
+                    if let Ok(executed) = timeout(SLOW, &mut execution).await {
+                        executed
+                    } else {
+                        turn = None;
+                        execution.await
+                    }
+                };
+                match executed {
+                    Ok(()) => break,
+                    Err(Interruption::Lost(reason)) => {
+                        if reason == READ_ONLY {
+                            self.settings.demoted.send_replace(());
+                        }
+                        return Some(reason.to_owned());
+                    }
+                    Err(Interruption::Refused { reason, rest }) => {
+                        turn = None;
+                        match S::open(&self.settings).await {
+                            Ok(opened) => (session, task) = opened,
+                            Err(error) => {
+                                let error = error.to_string();
+                                fail(rest, taker.metrics(), || {
+                                    StoreFailure::Unavailable(error.clone().into())
+                                });
+                                return Some(reason);
+                            }
+                        }
+                        self.log_lost(&reason);
+                        batch = rest;
+                    }
                 }
-                return Some(reason.to_owned());
             }
         }
     }

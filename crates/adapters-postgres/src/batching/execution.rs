@@ -8,17 +8,28 @@ use animal_store_app::ports::StoreFailure;
 use futures_util::FutureExt;
 use tokio::time::Instant;
 
-use super::session::{Executed, Extent, Failure, Session};
+use super::{
+    replacement::Replacement,
+    session::{Executed, Extent, Failure, Session},
+};
 use crate::connection::ConnectionSettings;
 
-/// Executes a batch, and smaller ones in its place if one of its requests may have failed the others. Fails with the
-/// reason if the connection has to be replaced.
+/// Why a session executes no further batch.
+pub(super) enum Interruption<R: Request> {
+    /// The connection is lost, for this reason.
+    Lost(&'static str),
+    /// The session is replaced, for this reason. These requests had no effect and have no response.
+    Refused { reason: String, rest: Vec<Pending<R>> },
+}
+
+/// Executes a batch, and smaller ones in its place if one of its requests may have failed the others.
 pub(super) async fn execute<S: Session>(
     session: &mut S,
     batch: Vec<Pending<S::Request>>,
+    replacement: &mut Replacement,
     settings: &ConnectionSettings,
     metrics: &QueueMetrics,
-) -> Result<(), &'static str> {
+) -> Result<(), Interruption<S::Request>> {
     // Bounds the delay of the queue, however often the batch is split.
     let deadline = Instant::now() + settings.postgres.timeout * 2;
     let mut parts = vec![batch];
@@ -45,6 +56,15 @@ pub(super) async fn execute<S: Session>(
                 let second = part.split_off(part.len().div_ceil(2));
                 parts.extend([second, part]);
             }
+            Err(Failure {
+                extent: Extent::Session,
+                reason,
+                ..
+            }) if replacement.begin() => {
+                parts.push(part);
+                let rest = parts.into_iter().rev().flatten().collect();
+                return Err(Interruption::Refused { reason, rest });
+            }
             Err(failure) => {
                 fail(part, metrics, || {
                     (failure.error)(failure.reason.clone().into())
@@ -53,11 +73,12 @@ pub(super) async fn execute<S: Session>(
                     fail(parts.into_iter().flatten(), metrics, || {
                         StoreFailure::Unavailable(reason.into())
                     });
-                    return Err(reason);
+                    return Err(Interruption::Lost(reason));
                 }
             }
         }
     }
+    replacement.end();
     Ok(())
 }
 
@@ -93,7 +114,8 @@ async fn execute_part<S: Session>(
     })
 }
 
-fn fail<R: Request>(
+/// Responds to each request with this error.
+pub(super) fn fail<R: Request>(
     batch: impl IntoIterator<Item = Pending<R>>,
     metrics: &QueueMetrics,
     error: impl Fn() -> StoreFailure,

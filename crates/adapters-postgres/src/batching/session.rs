@@ -72,6 +72,8 @@ pub(crate) enum Extent {
     /// One of the requests may have failed the others: they are executed again in smaller batches.
     Request,
     Batch,
+    /// The session may be unable to execute this batch, which had no effect: it is executed again in a new one.
+    Session,
     /// The connection has to be replaced, for this reason.
     Connection(&'static str),
 }

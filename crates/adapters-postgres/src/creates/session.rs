@@ -1,19 +1,15 @@
 use std::time::Duration;
 
 use animal_store_app::ports::StoreFailure;
-use tokio_postgres::{
-    Client, Row, Statement,
-    error::SqlState,
-    types::{ToSql, Type},
-};
+use tokio_postgres::{Client, Row, error::SqlState, types::ToSql};
 
 use super::create::{self, Create, MAX_BATCH, Response};
 use crate::{
     PostgresSettings,
-    batching::{Executed, Extent, Failure, Session},
+    batching::{Executed, Extent, Failure, Session, SessionStatement},
     checks::{NOT_DURABLE, problems},
     connection::{Commits, ConnectionSettings, ConnectionTask},
-    error::{ConnectionError, READ_ONLY, within},
+    error::{ConnectionError, READ_ONLY, Suspect, within},
 };
 
 /// A connection that adds batches, with or without idempotency keys. It does not use Diesel, which hides the SQLSTATEs
@@ -21,18 +17,9 @@ use crate::{
 pub(super) struct CreateSession<const KEYED: bool> {
     client: Client,
     commits: Commits,
-    execution: Execution,
-}
-
-enum Execution {
-    /// The statement is a transaction.
-    Prepared(Statement),
-    /// Behind a pooler: nothing stays on the server's connection.
-    InTransaction {
-        begin: String,
-        statement: String,
-        types: Vec<Type>,
-    },
+    /// Behind a pooler, the statements that begin a transaction. Otherwise the statement is one.
+    begin: Option<String>,
+    statement: SessionStatement,
 }
 
 impl<const KEYED: bool> Session for CreateSession<KEYED> {
@@ -51,11 +38,6 @@ impl<const KEYED: bool> Session for CreateSession<KEYED> {
         task: &ConnectionTask,
         settings: &PostgresSettings,
     ) -> Result<Self, ConnectionError> {
-        let (statement, types) = if KEYED {
-            create::keyed_statement(settings)
-        } else {
-            create::plain_statement()
-        };
         let is_pooling = settings.transaction_pooling;
         let (set, isolation) = if is_pooling {
             ("SET LOCAL", "transaction_isolation")
@@ -72,17 +54,21 @@ impl<const KEYED: bool> Session for CreateSession<KEYED> {
         // At a higher level, PostgreSQL refuses a statement that waited for the record of another process, because the
         // record is newer than the statement's snapshot.
         let own_settings = format!("{set} {isolation} = 'read committed'{lock_timeout}");
-        let execution = if is_pooling {
-            let begin = format!("BEGIN; {own_settings}; {}", settings.set_statements(set));
-            Execution::InTransaction {
-                begin,
-                statement,
-                types,
-            }
+        let begin = if is_pooling {
+            Some(format!(
+                "BEGIN; {own_settings}; {}",
+                settings.set_statements(set)
+            ))
         } else {
             client.batch_execute(&own_settings).await?;
-            Execution::Prepared(client.prepare_typed(&statement, &types).await?)
+            None
         };
+        let statement = if KEYED {
+            create::keyed_statement(settings)
+        } else {
+            create::plain_statement()
+        };
+        let statement = SessionStatement::new(&client, statement, settings).await?;
         for setting in problems(&client, NOT_DURABLE).await? {
             let purpose = Self::PURPOSE;
             tracing::warn!(
@@ -94,7 +80,8 @@ impl<const KEYED: bool> Session for CreateSession<KEYED> {
         Ok(Self {
             client,
             commits: task.commits(),
-            execution,
+            begin,
+            statement,
         })
     }
 
@@ -135,14 +122,11 @@ impl<const KEYED: bool> Session for CreateSession<KEYED> {
                 return Ok(vec![Ok(Response::Locked)]);
             }
             Some(&SqlState::LOCK_NOT_AVAILABLE) if KEYED => Extent::Request,
-            Some(code)
-                if ["22", "23"]
-                    .iter()
-                    .any(|class| code.code().starts_with(class)) =>
-            {
-                Extent::Request
-            }
-            Some(_) => Extent::Batch,
+            Some(_) => match error.suspect() {
+                Some(Suspect::Request) => Extent::Request,
+                Some(Suspect::Session) => Extent::Session,
+                Some(Suspect::Database) | None => Extent::Batch,
+            },
         };
         Err(Failure::unavailable(error, extent, settings))
     }
@@ -160,41 +144,31 @@ impl<const KEYED: bool> CreateSession<KEYED> {
             return Err((ConnectionError::Closed, false));
         }
         let arrays = create::parameters(creates);
-        let values = arrays.iter().map(|array| &**array as &(dyn ToSql + Sync));
-        match &self.execution {
-            Execution::Prepared(statement) => {
-                let values: Vec<_> = values.collect();
-                self.commits
-                    .within(limit, self.client.query(statement, &values))
-                    .await
-                    .map_err(|error| (error, true))
+        let values: Vec<_> = arrays
+            .iter()
+            .map(|array| &**array as &(dyn ToSql + Sync))
+            .collect();
+        let statement = self.statement.query(&self.client, &values);
+        let Some(begin) = &self.begin else {
+            let rows = self.commits.within(limit, statement).await;
+            return rows.map_err(|error| (error, true));
+        };
+        let inserted = async {
+            within(limit, self.client.batch_execute(begin)).await?;
+            within(limit, statement).await
+        };
+        match inserted.await {
+            Ok(rows) => {
+                let commit = self.client.batch_execute("COMMIT");
+                let committed = self.commits.within(limit, commit).await;
+                committed.map(|()| rows).map_err(|error| (error, true))
             }
-            Execution::InTransaction {
-                begin,
-                statement,
-                types,
-            } => {
-                let typed: Vec<_> = values.zip(types.iter().cloned()).collect();
-                let inserted = async {
-                    within(limit, self.client.batch_execute(begin)).await?;
-                    within(limit, self.client.query_typed(statement, &typed)).await
-                };
-                match inserted.await {
-                    Ok(rows) => {
-                        let committed = self
-                            .commits
-                            .within(limit, self.client.batch_execute("COMMIT"))
-                            .await;
-                        committed.map(|()| rows).map_err(|error| (error, true))
-                    }
-                    Err(error) => {
-                        if error.refusal().is_some() {
-                            // If it fails, so does the next transaction.
-                            let _ = within(limit, self.client.batch_execute("ROLLBACK")).await;
-                        }
-                        Err((error, false))
-                    }
+            Err(error) => {
+                if error.refusal().is_some() {
+                    // If it fails, so does the next transaction.
+                    let _ = within(limit, self.client.batch_execute("ROLLBACK")).await;
                 }
+                Err((error, false))
             }
         }
     }

@@ -6,96 +6,54 @@
 //! BY id`, PostgreSQL may walk along the primary key and read all pets of other statuses. Gets are in the order of the
 //! primary key: without an order, a plan made on a small table may use the other index.
 
-use diesel::{
-    dsl::AsSelect,
-    pg::Pg,
-    prelude::*,
-    query_builder::{AstPass, Query, QueryFragment, QueryId},
-    sql_types::{Array, BigInt, SmallInt},
-};
+use tokio_postgres::types::Type;
 
-use crate::pet_row::{ARRAYS, PetArraysType, PetRow, pets};
+use crate::pet_row::{ARRAYS, PET};
 
-/// The pets with these ids.
-#[diesel::dsl::auto_type]
-pub(super) fn gets(ids: Vec<i64>) -> _ {
-    let row: AsSelect<PetRow, Pg> = PetRow::as_select();
-    pets::table
-        .filter(pets::id.eq_any(ids))
-        .order(pets::id)
-        .select(row)
+/// A text, and the types of its parameters.
+pub(super) type Query = (String, Vec<Type>);
+
+/// The pets with the ids `$1`.
+pub(super) fn gets() -> Query {
+    let text = format!("SELECT {PET} FROM pets WHERE id = ANY ($1) ORDER BY id");
+    (text, vec![Type::INT8_ARRAY])
 }
 
-/// The first pets with ids greater than `after`.
-#[diesel::dsl::auto_type]
-pub(super) fn list(after: i64, limit: i64) -> _ {
-    let row: AsSelect<PetRow, Pg> = PetRow::as_select();
-    pets::table
-        .filter(pets::id.gt(after))
-        .order(pets::id)
-        .limit(limit)
-        .select(row)
+/// The first `$2` pets with ids greater than `$1`.
+pub(super) fn list() -> Query {
+    let text = format!("SELECT {PET} FROM pets WHERE id > $1 ORDER BY id LIMIT $2");
+    (text, vec![Type::INT8, Type::INT8])
 }
 
-/// The first pets of a status with ids greater than `after`.
-#[diesel::dsl::auto_type]
-pub(super) fn list_by_status(status: i16, after: i64, limit: i64) -> _ {
-    let row: AsSelect<PetRow, Pg> = PetRow::as_select();
-    pets::table
-        .filter(pets::status.between(status, status))
-        .filter(pets::id.gt(after))
-        .order((pets::status, pets::id))
-        .limit(limit)
-        .select(row)
+/// The first `$3` pets of status `$1` with ids greater than `$2`.
+pub(super) fn list_by_status() -> Query {
+    let text = format!(
+        "SELECT {PET} FROM pets WHERE status BETWEEN $1 AND $1 AND id > $2
+        ORDER BY status, id LIMIT $3"
+    );
+    (text, vec![Type::INT2, Type::INT8, Type::INT8])
 }
 
-/// Several times [`list`] or, with statuses, [`list_by_status`]: a row per list.
-///
-/// Diesel's DSL has no lateral join, and it does not keep the statement of an `sql_query` prepared.
-pub(super) struct Lists {
-    pub(super) after: Vec<i64>,
-    pub(super) limits: Vec<i64>,
-    pub(super) statuses: Option<Vec<i16>>,
+/// Several times [`list`]: a row per list.
+pub(super) fn lists() -> Query {
+    let text = format!(
+        "SELECT list.position, page.* FROM unnest($1, $2) WITH ORDINALITY AS list (after, max, position)
+        CROSS JOIN LATERAL (SELECT {ARRAYS}, array_agg(status) FROM (
+            SELECT * FROM pets WHERE id > list.after ORDER BY id LIMIT list.max
+        ) AS pet) AS page"
+    );
+    (text, vec![Type::INT8_ARRAY, Type::INT8_ARRAY])
 }
 
-/// Diesel identifies the two statements by their text.
-impl QueryId for Lists {
-    type QueryId = ();
-    const HAS_STATIC_QUERY_ID: bool = false;
-}
-
-impl Query for Lists {
-    type SqlType = (BigInt, PetArraysType);
-}
-
-impl QueryFragment<Pg> for Lists {
-    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
-        out.push_sql("SELECT list.position, page.* FROM unnest(");
-        out.push_bind_param::<Array<BigInt>, _>(&self.after)?;
-        out.push_sql(", ");
-        out.push_bind_param::<Array<BigInt>, _>(&self.limits)?;
-        if let Some(statuses) = &self.statuses {
-            out.push_sql(", ");
-            out.push_bind_param::<Array<SmallInt>, _>(statuses)?;
-            out.push_sql(") WITH ORDINALITY AS list (after, max, status, position) CROSS JOIN LATERAL (SELECT ");
-            out.push_sql(ARRAYS);
-            out.push_sql(
-                ", NULL::smallint[] FROM (
-                    SELECT * FROM pets WHERE status BETWEEN list.status AND list.status AND id > list.after
-                    ORDER BY status, id LIMIT list.max
-                ) AS pet) AS page",
-            );
-        } else {
-            out.push_sql(
-                ") WITH ORDINALITY AS list (after, max, position) CROSS JOIN LATERAL (SELECT ",
-            );
-            out.push_sql(ARRAYS);
-            out.push_sql(
-                ", array_agg(status) FROM (
-                    SELECT * FROM pets WHERE id > list.after ORDER BY id LIMIT list.max
-                ) AS pet) AS page",
-            );
-        }
-        Ok(())
-    }
+/// Several times [`list_by_status`]: a row per list.
+pub(super) fn lists_by_status() -> Query {
+    let text = format!(
+        "SELECT list.position, page.*
+        FROM unnest($1, $2, $3) WITH ORDINALITY AS list (after, max, status, position)
+        CROSS JOIN LATERAL (SELECT {ARRAYS}, NULL::smallint[] FROM (
+            SELECT * FROM pets WHERE status BETWEEN list.status AND list.status AND id > list.after
+            ORDER BY status, id LIMIT list.max
+        ) AS pet) AS page"
+    );
+    (text, vec![Type::INT8_ARRAY, Type::INT8_ARRAY, Type::INT2_ARRAY])
 }

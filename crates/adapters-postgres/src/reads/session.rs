@@ -1,19 +1,18 @@
 use std::collections::{BTreeSet, HashMap};
 
 use animal_store_adapter_kit::{CorruptRow, queue::Request};
-use animal_store_app::ports::StoreFailure;
+use animal_store_app::ports::{Cause, StoreFailure};
 use animal_store_domain::{Pet, PetStatus};
-use diesel::{QueryResult, connection::CacheSize, result::Error::DeserializationError};
-use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl, SimpleAsyncConnection};
-use tokio_postgres::Client;
+use futures_util::future::try_join5;
+use tokio_postgres::{Client, Error, Row, types::ToSql};
 
-use super::query::{self, Lists};
+use super::query;
 use crate::{
     PostgresSettings,
-    batching::{Executed, Extent, Failure, Session},
+    batching::{Executed, Extent, Failure, Session, SessionStatement},
     connection::{ConnectionSettings, ConnectionTask},
-    error::{ConnectionError, within},
-    pet_row::{PetArrays, PetRow, rows_of},
+    error::{ConnectionError, Suspect, within},
+    pet_row::{PetArrays, PetRow},
 };
 
 /// A read of pets. A batch has reads of one kind only: gets, lists, or lists by status.
@@ -21,6 +20,22 @@ pub(crate) enum Read {
     /// Reads one pet, or none.
     Get(i64),
     List(List),
+}
+
+impl Read {
+    fn id(&self) -> Option<i64> {
+        match self {
+            Self::Get(id) => Some(*id),
+            Self::List(_) => None,
+        }
+    }
+
+    fn list(&self) -> Option<&List> {
+        match self {
+            Self::Get(_) => None,
+            Self::List(list) => Some(list),
+        }
+    }
 }
 
 /// Reads the first pets, of every status or of one.
@@ -44,11 +59,16 @@ impl Request for Read {
     }
 }
 
-/// A connection for reads.
+/// A connection for reads. It does not use Diesel, which hides the SQLSTATEs that decide about the session.
 pub(crate) struct ReadSession {
-    connection: AsyncPgConnection,
+    client: Client,
     /// Behind a pooler, each batch is a transaction: the statements that begin it.
     begin: Option<String>,
+    gets: SessionStatement,
+    list: SessionStatement,
+    list_by_status: SessionStatement,
+    lists: SessionStatement,
+    lists_by_status: SessionStatement,
 }
 
 impl Session for ReadSession {
@@ -64,128 +84,138 @@ impl Session for ReadSession {
         _: &ConnectionTask,
         settings: &PostgresSettings,
     ) -> Result<Self, ConnectionError> {
-        if !settings.transaction_pooling {
-            return Ok(Self {
-                connection: AsyncPgConnection::try_from(client).await?,
-                begin: None,
-            });
-        }
-        // Diesel first prepares its own statements: the transaction keeps them on one server connection.
-        client.batch_execute("BEGIN").await?;
-        let mut connection = AsyncPgConnection::try_from(client).await?;
-        connection.batch_execute("COMMIT").await?;
-        connection.set_prepared_statement_cache_size(CacheSize::Disabled);
-        let begin = format!("BEGIN READ ONLY; {}", settings.set_statements("SET LOCAL"));
+        let statement = |query| SessionStatement::new(&client, query, settings);
+        let (gets, list, list_by_status, lists, lists_by_status) = try_join5(
+            statement(query::gets()),
+            statement(query::list()),
+            statement(query::list_by_status()),
+            statement(query::lists()),
+            statement(query::lists_by_status()),
+        )
+        .await?;
+        let begin = || format!("BEGIN READ ONLY; {}", settings.set_statements("SET LOCAL"));
         Ok(Self {
-            connection,
-            begin: Some(begin),
+            begin: settings.transaction_pooling.then(begin),
+            gets,
+            list,
+            list_by_status,
+            lists,
+            lists_by_status,
+            client,
         })
     }
 
     async fn execute(&mut self, reads: &[&Read], settings: &ConnectionSettings) -> Executed<Read> {
-        let unfinished = Extent::Connection("the connection could not begin or end a transaction");
         let loaded = within(settings.postgres.timeout, self.load(reads)).await;
-        match loaded.map_err(|error| Failure::of_read(error, unfinished, settings))? {
-            Ok(pets) => Ok(pets.into_iter().map(|pets| Ok(pets?)).collect()),
-            Err(DeserializationError(cause)) => Err(Failure {
-                error: StoreFailure::Corrupt,
-                reason: cause.to_string(),
-                extent: Extent::Request,
-            }),
-            // Diesel hides the SQLSTATE. No statement of a read computes with values, so no error is about a row.
-            Err(error) => Err(Failure::of_read(error.into(), Extent::Batch, settings)),
-        }
+        let rows = loaded.map_err(|error| {
+            let extent = self.extent(&error);
+            Failure::of_read(error, extent, settings)
+        })?;
+        let pets = pets_of_batch(reads, &rows).map_err(|cause| Failure {
+            error: StoreFailure::Corrupt,
+            reason: cause.to_string(),
+            extent: Extent::Request,
+        })?;
+        Ok(pets.into_iter().map(|pets| Ok(pets?)).collect())
     }
 }
 
 impl ReadSession {
-    /// Loads a batch. The outer error is that of its transaction, after which the state of the connection is unknown.
-    async fn load(&mut self, reads: &[&Read]) -> QueryResult<QueryResult<Vec<Pets>>> {
+    /// Loads the rows of a batch by one statement. A list that is alone has a plain one, which costs less.
+    async fn load(&self, reads: &[&Read]) -> Result<Vec<Row>, Error> {
+        match reads {
+            [Read::List(List { status, after, limit })] => match status.map(PetStatus::number) {
+                None => self.query(&self.list, &[after, limit]).await,
+                Some(status) => {
+                    self.query(&self.list_by_status, &[&status, after, limit])
+                        .await
+                }
+            },
+            [Read::Get(_), ..] => {
+                let ids: BTreeSet<_> = reads.iter().filter_map(|read| read.id()).collect();
+                let ids: Vec<_> = ids.into_iter().collect();
+                self.query(&self.gets, &[&ids]).await
+            }
+            _ => {
+                let lists = || reads.iter().filter_map(|read| read.list());
+                let after: Vec<_> = lists().map(|list| list.after).collect();
+                let limits: Vec<_> = lists().map(|list| list.limit).collect();
+                let statuses: Option<Vec<_>> = lists()
+                    .map(|list| list.status.map(PetStatus::number))
+                    .collect();
+                match statuses {
+                    None => self.query(&self.lists, &[&after, &limits]).await,
+                    Some(statuses) => {
+                        self.query(&self.lists_by_status, &[&after, &limits, &statuses])
+                            .await
+                    }
+                }
+            }
+        }
+    }
+
+    async fn query(
+        &self,
+        statement: &SessionStatement,
+        values: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, Error> {
         let Some(begin) = &self.begin else {
-            return Ok(load(reads, &mut self.connection).await);
+            return statement.query(&self.client, values).await;
         };
-        self.connection.batch_execute(begin).await?;
-        let loaded = load(reads, &mut self.connection).await;
-        self.connection.batch_execute("COMMIT").await?;
-        Ok(loaded)
+        self.client.batch_execute(begin).await?;
+        let rows = statement.query(&self.client, values).await;
+        // It also ends a transaction that an error has aborted.
+        self.client.batch_execute("COMMIT").await?;
+        rows
+    }
+
+    /// No statement of a read computes with values, so no error is about a row.
+    fn extent(&self, error: &ConnectionError) -> Extent {
+        match error.suspect() {
+            Some(Suspect::Session) => Extent::Session,
+            Some(Suspect::Request | Suspect::Database) => Extent::Batch,
+            None if self.begin.is_some() => {
+                Extent::Connection("the connection could not begin or end a transaction")
+            }
+            None => Extent::Batch,
+        }
     }
 }
 
-/// Loads a batch by one statement. Returns the pets in the order of the reads.
-async fn load(reads: &[&Read], connection: &mut AsyncPgConnection) -> QueryResult<Vec<Pets>> {
-    let lists: Vec<_> = reads
-        .iter()
-        .filter_map(|read| {
-            if let Read::List(list) = read {
-                Some(list)
-            } else {
-                None
-            }
-        })
-        .collect();
-    match lists[..] {
-        [] => gets(reads, connection).await,
-        [list] => Ok(vec![load_list(list, connection).await?]),
-        _ => load_lists(&lists, connection).await,
+/// Returns the pets in the order of the reads.
+fn pets_of_batch(reads: &[&Read], rows: &[Row]) -> Result<Vec<Pets>, Cause> {
+    match reads {
+        [Read::List(_)] => Ok(vec![pets(read_rows(rows)?)]),
+        [Read::Get(_), ..] => Ok(pets_of_gets(reads, read_rows(rows)?)),
+        _ => pets_of_lists(reads, rows),
     }
+}
+
+fn read_rows(rows: &[Row]) -> Result<Vec<PetRow>, Error> {
+    rows.iter().map(PetRow::read).collect()
 }
 
 /// Equal gets share a row.
-async fn gets(gets: &[&Read], connection: &mut AsyncPgConnection) -> QueryResult<Vec<Pets>> {
-    let id = |read: &Read| {
-        if let Read::Get(id) = read {
-            Some(*id)
-        } else {
-            None
-        }
-    };
-    let ids: BTreeSet<_> = gets.iter().filter_map(|read| id(read)).collect();
-    let rows = query::gets(ids.into_iter().collect())
-        .load::<PetRow>(connection)
-        .await?;
-    let pets: HashMap<_, _> = rows
+fn pets_of_gets(gets: &[&Read], rows: Vec<PetRow>) -> Vec<Pets> {
+    let found: HashMap<_, _> = rows
         .into_iter()
         .map(|row| (Some(row.id), pets([row])))
         .collect();
-    Ok(gets
-        .iter()
-        .map(|read| pets.get(&id(read)).cloned().unwrap_or(Ok(Vec::new())))
-        .collect())
+    gets.iter()
+        .map(|read| found.get(&read.id()).cloned().unwrap_or(Ok(Vec::new())))
+        .collect()
 }
 
-async fn load_lists(lists: &[&List], connection: &mut AsyncPgConnection) -> QueryResult<Vec<Pets>> {
-    let batch = Lists {
-        after: lists.iter().map(|list| list.after).collect(),
-        limits: lists.iter().map(|list| list.limit).collect(),
-        statuses: lists
-            .iter()
-            .map(|list| list.status.map(PetStatus::number))
-            .collect(),
-    };
-    let rows: Vec<(i64, PetArrays)> = batch.load(connection).await?;
+fn pets_of_lists(lists: &[&Read], rows: &[Row]) -> Result<Vec<Pets>, Cause> {
     let mut loaded: Vec<_> = lists.iter().map(|_| Ok(Vec::new())).collect();
-    for (position, arrays) in rows {
-        let index = usize::try_from(position - 1)
-            .ok()
-            .filter(|&index| index < lists.len());
-        let index = index
-            .ok_or_else(|| DeserializationError("the position of a list is invalid".into()))?;
-        loaded[index] = pets(rows_of(arrays, lists[index].status));
+    for row in rows {
+        let position: i64 = row.try_get(0)?;
+        let index = usize::try_from(position - 1)?;
+        let list = lists.get(index).and_then(|read| read.list());
+        let list = list.ok_or("the position of a list is invalid")?;
+        loaded[index] = pets(PetArrays::read(row)?.rows(list.status));
     }
     Ok(loaded)
-}
-
-/// A list that is alone has a plain statement, which costs less.
-async fn load_list(list: &List, connection: &mut AsyncPgConnection) -> QueryResult<Pets> {
-    let rows: Vec<PetRow> = match list.status.map(PetStatus::number) {
-        None => query::list(list.after, list.limit).load(connection).await?,
-        Some(status) => {
-            query::list_by_status(status, list.after, list.limit)
-                .load(connection)
-                .await?
-        }
-    };
-    Ok(pets(rows))
 }
 
 /// Converts the rows of a read. The order of `array_agg` is not guaranteed.

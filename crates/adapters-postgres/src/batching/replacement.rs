@@ -1,0 +1,68 @@
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Pause after a new session refused the same batch: then the error is not about the session.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Decides whether a session that refuses a batch is replaced. An error that recurs in the new session costs a
+/// connection per second.
+#[derive(Debug, Default)]
+pub(super) enum Replacement {
+    #[default]
+    Allowed,
+    /// A new session executes the batch again.
+    InProgress,
+    InVain(Instant),
+}
+
+impl Replacement {
+    /// Returns whether a session that has refused a batch is replaced now.
+    pub(super) fn begin(&mut self) -> bool {
+        match self {
+            Self::Allowed => *self = Self::InProgress,
+            Self::InProgress => *self = Self::InVain(Instant::now()),
+            Self::InVain(since) if since.elapsed() >= PAUSE => *self = Self::InProgress,
+            Self::InVain(_) => {}
+        }
+        matches!(self, Self::InProgress)
+    }
+
+    /// Records that a batch was executed.
+    pub(super) fn end(&mut self) {
+        if matches!(self, Self::InProgress) {
+            *self = Self::Allowed;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+
+    #[test]
+    fn after_each_batch_that_a_new_session_executes_another_replacement_is_allowed() {
+        let mut replacement = Replacement::default();
+        for _ in 0..3 {
+            assert!(replacement.begin());
+            replacement.end();
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_error_that_recurs_in_a_new_session_replaces_one_session_per_second() {
+        let mut replacement = Replacement::default();
+        for _ in 0..3 {
+            assert!(replacement.begin());
+            for _ in 0..2 {
+                assert!(!replacement.begin());
+                replacement.end();
+            }
+            advance(PAUSE - Duration::from_millis(1)).await;
+            assert!(!replacement.begin());
+            advance(Duration::from_millis(1)).await;
+        }
+    }
+}
