@@ -28,7 +28,8 @@ use animal_store_adapter_kit::{
     metrics::QueueMetrics,
     queue::{Sender, queue},
 };
-use tokio::task::JoinHandle;
+use futures_util::future::join_all;
+use tokio::{select, task::JoinHandle};
 
 pub(crate) use self::{
     session::{Executed, Extent, Failure, Session},
@@ -57,4 +58,18 @@ pub(crate) fn batching<S: Session, const KINDS: usize>(
         senders,
         dispatcher::start::<S>(queues, settings, connection_metrics, connections),
     )
+}
+
+/// Starts a task that ends when these dispatchers have ended, or any dispatcher of the process has panicked.
+pub(crate) fn watch_over(
+    dispatchers: Vec<JoinHandle<()>>,
+    settings: &ConnectionSettings,
+) -> JoinHandle<()> {
+    let mut panicked = settings.panicked.subscribe();
+    tokio::spawn(async move {
+        select! {
+            _ = join_all(dispatchers) => {}
+            Ok(_) = panicked.wait_for(|&panicked| panicked) => {}
+        }
+    })
 }

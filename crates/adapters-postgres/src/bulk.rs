@@ -23,7 +23,7 @@ use tokio_postgres::types::Type;
 use self::snapshot::{PgSnapshot, SNAPSHOT};
 use crate::{
     PgEndpoint, PostgresSettings,
-    checks::{CANNOT_CREATE, missing_permissions},
+    checks::{CANNOT_CREATE, advance_sequence, missing_permissions},
     pet_row::{Array, COLUMNS, RECORD_COLUMNS, arrays, column_names, unnest},
     transaction::TransactionConnection,
 };
@@ -89,18 +89,12 @@ impl BulkStorage for PgBulkStorage {
         Ok(Box::new(PgSnapshot(connection)))
     }
 
-    /// A create locks the table before it takes an id from the sequence, and until its commit. The lock of this
-    /// transaction waits for the creates in flight and holds up others until the sequence is beyond the greatest id.
     async fn add_pets(&self, pets: Vec<StoredPet>) -> Result<bool, StoreFailure> {
         let ids: Vec<_> = pets.iter().map(|stored| stored.pet.id().get()).collect();
         let Some(greatest) = ids.iter().max() else {
             return Ok(true);
         };
-        let reserve_ids = format!(
-            "LOCK TABLE pets IN SHARE ROW EXCLUSIVE MODE;
-            SELECT setval('pets_id_seq', {greatest})
-            WHERE coalesce(pg_sequence_last_value('pets_id_seq'), 0) < {greatest}"
-        );
+        let reserve_ids = advance_sequence(&greatest.to_string());
         let connection = self.connect().await?;
         connection.begin(&reserve_ids).await?;
         let columns = [

@@ -14,6 +14,24 @@ pub(crate) const NOT_DURABLE: &str = "
     SELECT name FROM pg_settings
     WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit') AND setting = 'off'";
 
+/// Returns a text if creates would get ids that are used. The position of a sequence that was never used is `NULL`.
+pub(crate) const SEQUENCE_BEHIND: &str = "
+    SELECT format('the greatest id is %s, and the sequence is at %s', greatest, coalesce(position, 0))
+    FROM (SELECT max(id) AS greatest, pg_sequence_last_value('pets_id_seq') AS position FROM pets) AS ids
+    WHERE coalesce(position, 0) < greatest";
+
+/// Returns a text if sessions keep ids for later, so that ids do not ascend.
+pub(crate) const SEQUENCE_CACHED: &str = "
+    SELECT format('each session takes %s ids at once: ALTER SEQUENCE pets_id_seq CACHE 1', seqcache)
+    FROM pg_sequence WHERE seqrelid = to_regclass('pets_id_seq') AND seqcache > 1";
+
+/// Returns the tables whose policies apply to the current user.
+pub(crate) const ROW_SECURITY: &str = "
+    SELECT relation.oid::regclass::text
+    FROM unnest(ARRAY['pets', 'idempotency_keys', 'api_keys', 'api_key_tokens', 'api_key_state', 'api_key_uses',
+        'api_key_changes']) AS name JOIN pg_class AS relation ON relation.oid = to_regclass(name)
+    WHERE row_security_active(relation.oid)";
+
 /// Returns a text if the mark of a copy exists.
 pub(crate) const UNFINISHED: &str =
     "SELECT 'unfinished' WHERE to_regclass('unfinished_copy') IS NOT NULL";
@@ -29,6 +47,17 @@ pub(crate) const ASYNCHRONOUS: &str = "
             (SELECT FROM pg_replication_slots WHERE active_pid = pid AND slot_type = 'logical'))
         AND (current_setting('synchronous_standby_names') = ''
             OR current_setting('synchronous_commit') IN ('off', 'local'))";
+
+/// Returns statements that wait for the creates in flight, hold up others until the end of the transaction, and set the
+/// sequence to `greatest` if it is behind. A create locks the table before it takes an id from the sequence, and until
+/// its commit. `nextval` keeps a sequence that was set and not used since from moving backwards.
+pub(crate) fn advance_sequence(greatest: &str) -> String {
+    format!(
+        "LOCK TABLE pets IN SHARE ROW EXCLUSIVE MODE;
+        SELECT setval('pets_id_seq', greatest(nextval('pets_id_seq'), {greatest}))
+        WHERE coalesce(pg_sequence_last_value('pets_id_seq'), 0) < {greatest}"
+    )
+}
 
 /// Returns a query for the statements that grant what the current user lacks. `needed` has tables and sequences, and
 /// the permissions on them.

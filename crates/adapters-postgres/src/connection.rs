@@ -40,6 +40,8 @@ pub(crate) struct ConnectionSettings {
     pub(crate) demoted: watch::Sender<()>,
     /// Whether a connection does not report that its server has become read-only.
     pub(crate) must_probe: Arc<AtomicBool>,
+    /// Whether a dispatcher has panicked: requests of its worker would get 503 until the end of the process.
+    pub(crate) panicked: watch::Sender<bool>,
 }
 
 impl ConnectionSettings {

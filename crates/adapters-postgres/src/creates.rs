@@ -19,7 +19,6 @@ use std::{sync::Arc, time::Duration};
 
 use animal_store_adapter_kit::{backoff, queue::Sender};
 use animal_store_app::ports::{AddPet, AddPetError, AddedPet};
-use futures_util::future::join_all;
 use tokio::{
     task::JoinHandle,
     time::{Instant, sleep, timeout_at},
@@ -30,7 +29,10 @@ use self::{
     in_flight_keys::InFlightKeys,
     session::CreateSession,
 };
-use crate::{batching::batching, connection::ConnectionSettings};
+use crate::{
+    batching::{batching, watch_over},
+    connection::ConnectionSettings,
+};
 
 /// Pauses between the retries of a create whose record another process has locked.
 const PAUSES: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(200)];
@@ -45,11 +47,11 @@ pub(crate) struct Creates {
 
 impl Creates {
     /// Starts both kinds on the current runtime, with one connection each: a second one makes the batches smaller. The
-    /// task ends with the dispatchers.
+    /// task ends with the dispatchers, or when any dispatcher of the process panics.
     pub(crate) fn start(settings: &ConnectionSettings) -> (Self, JoinHandle<()>) {
         let (metrics, capacity) = (&settings.metrics, settings.postgres.max_waiting_creates);
         let connections = &metrics.create_connections;
-        let ([plain], writers) = batching::<CreateSession<false>, 1>(
+        let ([plain], mut writers) = batching::<CreateSession<false>, 1>(
             settings,
             [&metrics.creates],
             capacity,
@@ -63,14 +65,14 @@ impl Creates {
             connections,
             1,
         );
-        let writers = join_all(writers.into_iter().chain(keyed_writers));
+        writers.extend(keyed_writers);
         let creates = Self {
             plain,
             keyed,
             in_flight_keys: Arc::default(),
             timeout: settings.postgres.timeout,
         };
-        (creates, tokio::spawn(async { drop(writers.await) }))
+        (creates, watch_over(writers, settings))
     }
 
     /// Adds a pet. Returns after its commit.
@@ -128,7 +130,7 @@ mod tests {
         queue::{Taker, queue},
     };
     use animal_store_app::{ApiKeyId, IdempotencyKey, test_support::new_pet};
-    use futures_util::FutureExt;
+    use futures_util::{FutureExt, future::join_all};
     use prometheus_client::registry::Registry;
 
     use super::{create::MAX_BATCH, *};

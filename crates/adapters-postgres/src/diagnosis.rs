@@ -11,10 +11,14 @@
 
 use animal_store_adapter_kit::SchemaComparison;
 use animal_store_app::Finding;
+use tokio_postgres::Client;
 
 use crate::{
     MigrationError, Migrations, PgEndpoint, PostgresSettings, SchemaMode,
-    checks::{ASYNCHRONOUS, NOT_DURABLE, READ_ONLY, UNFINISHED, missing_permissions, problems},
+    checks::{
+        ASYNCHRONOUS, NOT_DURABLE, READ_ONLY, ROW_SECURITY, SEQUENCE_BEHIND, SEQUENCE_CACHED,
+        UNFINISHED, missing_permissions, problems,
+    },
     error::{ConnectionError, within},
 };
 
@@ -25,6 +29,9 @@ const DURABILITY: &str = "postgres.durability";
 const REPLICATION: &str = "postgres.replication";
 const COPY: &str = "postgres.copy";
 const PERMISSIONS: &str = "postgres.permissions";
+const ROWS: &str = "postgres.row_security";
+const SEQUENCE: &str = "postgres.sequence";
+const POOLER: &str = "postgres.pooler";
 
 /// What the service needs for pets.
 const FOR_PETS: [(&str, &str); 3] = [
@@ -73,6 +80,9 @@ pub async fn diagnose(
         }
     };
     let mut findings = vec![Finding::ok(CONNECTION, endpoint.login())];
+    if !settings.transaction_pooling {
+        findings.push(pooler_finding(&client, &named, settings).await);
+    }
     let migrations = Migrations::new(direct.clone(), settings.connect_timeout);
     let (schema, is_pending) = schema_finding(&migrations, settings.schema).await;
     findings.push(schema);
@@ -96,6 +106,11 @@ pub async fn diagnose(
             needed.extend(FOR_API_KEYS);
         }
         checks.push((PERMISSIONS, missing_permissions(&needed)));
+        checks.push((ROWS, ROW_SECURITY.to_owned()));
+        checks.push((
+            SEQUENCE,
+            format!("{SEQUENCE_BEHIND} UNION ALL {SEQUENCE_CACHED}"),
+        ));
     }
     for (subject, query) in checks {
         match within(settings.timeout, problems(&client, &query)).await {
@@ -117,6 +132,51 @@ pub async fn diagnose(
         }
     }
     findings
+}
+
+/// Finds a pooler that assigns a server connection to each transaction.
+async fn pooler_finding(
+    client: &Client,
+    endpoint: &PgEndpoint,
+    settings: &PostgresSettings,
+) -> Finding {
+    match shares_servers(client, endpoint, settings).await {
+        Ok(false) => Finding::ok(POOLER, "each connection has its own server process"),
+        Ok(true) => Finding::error(
+            POOLER,
+            "a pooler assigns a server connection to each transaction: requests get 503",
+            "set storage.postgres.transaction_pooling = true, or use the pooler in session mode",
+        ),
+        Err(error) => Finding::unknown(
+            POOLER,
+            format!("not examined: {error}"),
+            "resolve this error, and run the command again",
+        ),
+    }
+}
+
+/// Whether one server process executes transactions of two connections, or several those of one. The open transaction
+/// of the other connection occupies a process.
+async fn shares_servers(
+    client: &Client,
+    endpoint: &PgEndpoint,
+    settings: &PostgresSettings,
+) -> Result<bool, ConnectionError> {
+    let (other, _task) = endpoint.connect(settings.connect_timeout).await?;
+    let compare = async {
+        let before = backend(client).await?;
+        other.batch_execute("BEGIN").await?;
+        let is_shared = backend(&other).await? == before;
+        Ok::<_, tokio_postgres::Error>(is_shared || backend(client).await? != before)
+    };
+    within(settings.timeout, compare).await
+}
+
+async fn backend(client: &Client) -> Result<i32, tokio_postgres::Error> {
+    let row = client
+        .query_typed_one("SELECT pg_backend_pid()", &[])
+        .await?;
+    row.try_get(0)
 }
 
 /// Returns the finding, and whether migrations are pending.
@@ -196,6 +256,19 @@ fn finding(subject: &'static str, problems: &[String]) -> Finding {
             )
         }
         (COPY, problems) => Finding::copy(subject, !problems.is_empty()),
+        (ROWS, []) => Finding::ok(subject, "no policy applies to the user"),
+        (ROWS, _) => {
+            let advice = "row level security is not supported: run ALTER TABLE … DISABLE ROW LEVEL SECURITY for each \
+                          of them, or ALTER ROLE … BYPASSRLS";
+            let found = format!("policies apply to {found}: requests get 503");
+            Finding::error(subject, found, advice)
+        }
+        (SEQUENCE, []) => Finding::ok(subject, "it is not behind the greatest id"),
+        (SEQUENCE, _) => {
+            let advice = "run `animal-store migrate` as the owner of the tables; or, while nothing adds pets: \
+                          SELECT setval('pets_id_seq', greatest(nextval('pets_id_seq'), (SELECT max(id) FROM pets)))";
+            Finding::error(subject, found, advice)
+        }
         (_, []) => Finding::ok(subject, "pets can be read and added"),
         _ => {
             let advice = "run these statements as the owner of the tables; if a table is not found, check the \

@@ -1,14 +1,15 @@
-use std::sync::{Arc, Weak, atomic::Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, atomic::Ordering};
 
 use animal_store_app::ports::{Cause, Readiness};
 use async_trait::async_trait;
-use tokio::{sync::Mutex, time::sleep};
+use tokio::{sync::Mutex as AsyncMutex, time::sleep};
 use tokio_postgres::Client;
 
 use crate::{
     connection::{ConnectionSettings, ConnectionTask},
     creates::Creates,
     error::{ConnectionError, READ_ONLY, within},
+    reads::Reads,
 };
 
 /// Reads the table, and checks that it can be written. The statement is not prepared, so it works through any pooler.
@@ -20,8 +21,10 @@ pub(crate) struct PgReadiness {
     settings: ConnectionSettings,
     /// Does not keep the dispatchers of creates running.
     creates: Weak<Creates>,
+    /// Those of all workers. A worker that has not read yet has no connection.
+    reads: Mutex<Vec<Weak<Reads>>>,
     /// The connection of the last check, unless it failed. Checks at the same time take turns.
-    connection: Mutex<Option<(Client, ConnectionTask)>>,
+    connection: AsyncMutex<Option<(Client, ConnectionTask)>>,
 }
 
 impl PgReadiness {
@@ -29,8 +32,39 @@ impl PgReadiness {
         Self {
             settings: settings.clone(),
             creates: Arc::downgrade(creates),
-            connection: Mutex::default(),
+            reads: Mutex::default(),
+            connection: AsyncMutex::default(),
         }
+    }
+
+    /// Adds the reads of a worker to the check.
+    pub(crate) fn add_reads(&self, reads: &Arc<Reads>) {
+        let mut workers = self.workers();
+        workers.retain(|worker| worker.strong_count() > 0);
+        workers.push(Arc::downgrade(reads));
+    }
+
+    fn workers(&self) -> MutexGuard<'_, Vec<Weak<Reads>>> {
+        self.reads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Checks that each worker has a connection for reads, or could open one.
+    async fn check_reads(&self) -> Result<(), ConnectionError> {
+        let are_connected = self
+            .workers()
+            .iter()
+            .filter_map(Weak::upgrade)
+            .all(|reads| reads.are_connected());
+        if !are_connected {
+            self.settings.connect().await?;
+        }
+        Ok(())
+    }
+
+    async fn check_all(&self) -> Result<bool, ConnectionError> {
+        let is_read_only = self.probe().await?;
+        self.check_reads().await?;
+        Ok(is_read_only)
     }
 
     async fn probe(&self) -> Result<bool, ConnectionError> {
@@ -39,7 +73,11 @@ impl PgReadiness {
             Some(connection) if !connection.0.is_closed() => connection,
             _ => self.settings.connect().await?,
         };
-        let is_read_only: bool = connection.0.query_typed_one(PROBE, &[]).await?.try_get(0)?;
+        let client = &connection.0;
+        let settings = self.settings.postgres.set_statements("SET LOCAL");
+        client.batch_execute(&format!("BEGIN; {settings}")).await?;
+        let is_read_only: bool = client.query_typed_one(PROBE, &[]).await?.try_get(0)?;
+        client.batch_execute("COMMIT").await?;
         // After a fail-over, another server accepts writes.
         if is_read_only {
             self.settings.demoted.send_replace(());
@@ -72,7 +110,7 @@ impl Readiness for PgReadiness {
         {
             return Err("there is no connection to PostgreSQL".into());
         }
-        match within(self.settings.postgres.timeout, self.probe()).await {
+        match within(self.settings.postgres.timeout, self.check_all()).await {
             Ok(false) => Ok(()),
             Ok(true) => Err(READ_ONLY.into()),
             Err(error) => Err(self.settings.endpoint.locate(error).into()),

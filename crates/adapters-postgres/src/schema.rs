@@ -23,7 +23,10 @@ use tokio::{
 };
 
 pub use self::migrations::Migrations;
-use crate::{MigrationError, PgEndpoint, PostgresSettings, SchemaMode};
+use crate::{
+    MigrationError, PgEndpoint, PostgresSettings, SchemaMode,
+    checks::{SEQUENCE_BEHIND, UNFINISHED},
+};
 
 /// Pause after an error that a retry is unlikely to resolve.
 const LONG_PAUSE: Duration = Duration::from_secs(10);
@@ -79,7 +82,13 @@ pub(crate) async fn prepare_schema(
     }
     tracing::info!(address = %endpoint, "pets are kept in PostgreSQL");
     ready.send_replace(true);
-    if let Ok(true) = migrations.is_unfinished_copy().await {
+    if let Ok(true) = migrations.finds(SEQUENCE_BEHIND).await {
+        tracing::warn!(
+            address = %endpoint,
+            "the sequence of ids is behind the greatest id, so creates get 503: run animal-store migrate"
+        );
+    }
+    if let Ok(true) = migrations.finds(UNFINISHED).await {
         tracing::warn!(address = %endpoint, "{UNFINISHED_COPY}");
     }
 }

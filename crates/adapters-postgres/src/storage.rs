@@ -12,7 +12,7 @@ use tokio::{
 use crate::{
     MigrationError, Migrations, PgEndpoint, PgPetRepository, PostgresSettings,
     connection::ConnectionSettings, creates::Creates, metrics::Metrics, readiness::PgReadiness,
-    schema::prepare_schema, sweep::sweep_periodically,
+    reads::Reads, schema::prepare_schema, sweep::sweep_periodically,
 };
 
 /// How long the start waits for the schema if PostgreSQL is not required.
@@ -35,7 +35,7 @@ impl PgStorage {
     /// `postgres`.
     ///
     /// The returned task writes all creates. It ends after the last repository is dropped and all queued creates have
-    /// their response.
+    /// their response, or a dispatcher panics.
     ///
     /// # Errors
     /// If the schema cannot be used and no retry can change that, or if PostgreSQL is required at the start and cannot
@@ -85,6 +85,7 @@ impl PgStorage {
             schema_ready,
             demoted: watch::Sender::default(),
             must_probe: Arc::default(),
+            panicked: watch::Sender::default(),
         };
         let (creates, writers) = Creates::start(&connections);
         let creates = Arc::new(creates);
@@ -104,7 +105,9 @@ impl PgStorage {
 
     /// Returns a repository for one worker.
     pub fn repository(&self) -> PgPetRepository {
-        PgPetRepository::new(self.connections.clone(), Arc::clone(&self.creates))
+        let reads = Arc::new(Reads::new(self.connections.clone()));
+        self.readiness.add_reads(&reads);
+        PgPetRepository::new(reads, Arc::clone(&self.creates))
     }
 
     /// Returns the probe of reads and creates.

@@ -176,7 +176,13 @@ async fn migrate(dry_run: bool, sources: &Sources) -> anyhow::Result<()> {
             if dry_run {
                 migrations.pending().await?
             } else {
-                migrations.run().await?
+                let versions = migrations.run().await?;
+                if migrations.advance_sequence().await? {
+                    tracing::info!(
+                        "the sequence of ids was behind the greatest id, and was set to it"
+                    );
+                }
+                versions
             }
         }
         StorageConfig::Sqlite(SqliteConfig { path, .. }) if dry_run => SqliteFile::pending(&path)?,

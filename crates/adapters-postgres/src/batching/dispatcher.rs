@@ -1,4 +1,4 @@
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};
 
 use animal_store_adapter_kit::queue::{Request, Taker, Takers};
 use animal_store_app::ports::StoreFailure;
@@ -63,8 +63,18 @@ pub(super) fn start<S: Session>(
         queues: Arc::clone(&queues),
     };
     (0..connections)
-        .map(|_| tokio::spawn(dispatcher().run()))
+        .map(|_| tokio::spawn(report_panic(dispatcher(), settings.panicked.clone())))
         .collect()
+}
+
+async fn report_panic<S: Session>(dispatcher: Dispatcher<S>, panicked: watch::Sender<bool>) {
+    if AssertUnwindSafe(dispatcher.run())
+        .catch_unwind()
+        .await
+        .is_err()
+    {
+        panicked.send_replace(true);
+    }
 }
 
 impl<S: Session> Dispatcher<S> {

@@ -19,7 +19,10 @@ pub(super) enum Interruption<R: Request> {
     /// The connection is lost, for this reason.
     Lost(&'static str),
     /// The session is replaced, for this reason. These requests had no effect and have no response.
-    Refused { reason: String, rest: Vec<Pending<R>> },
+    Refused {
+        reason: String,
+        rest: Vec<Pending<R>>,
+    },
 }
 
 /// Executes a batch, and smaller ones in its place if one of its requests may have failed the others.

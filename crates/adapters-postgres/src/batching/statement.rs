@@ -37,11 +37,7 @@ impl SessionStatement {
         match self {
             Self::Prepared(statement) => client.query(statement, values).await,
             Self::Unprepared { text, types } => {
-                let typed: Vec<_> = values
-                    .iter()
-                    .copied()
-                    .zip(types.iter().cloned())
-                    .collect();
+                let typed: Vec<_> = values.iter().copied().zip(types.iter().cloned()).collect();
                 client.query_typed(text, &typed).await
             }
         }

@@ -135,6 +135,7 @@ impl World {
             schema_ready,
             demoted: watch::Sender::default(),
             must_probe: Arc::default(),
+            panicked: watch::Sender::default(),
         };
         let metrics = Arc::clone(&settings.metrics);
         let connection_metrics = &metrics.read_connections;

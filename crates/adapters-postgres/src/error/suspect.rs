@@ -58,7 +58,11 @@ mod tests {
 
     #[test]
     fn what_a_function_reports_may_be_about_one_row_whatever_its_code() {
-        all_are(&["0A000", "42501", "42P01", "25001", "XX000"], true, Suspect::Request);
+        all_are(
+            &["0A000", "42501", "42P01", "25001", "XX000"],
+            true,
+            Suspect::Request,
+        );
     }
 
     #[test]

@@ -66,7 +66,9 @@ impl Source {
         if known != Some(version) {
             within(
                 limit,
-                client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),
+                client.batch_execute(
+                    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL row_security = off",
+                ),
             )
             .await?;
             changes = Some(

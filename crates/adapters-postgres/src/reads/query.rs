@@ -55,5 +55,8 @@ pub(super) fn lists_by_status() -> Query {
             ORDER BY status, id LIMIT list.max
         ) AS pet) AS page"
     );
-    (text, vec![Type::INT8_ARRAY, Type::INT8_ARRAY, Type::INT2_ARRAY])
+    (
+        text,
+        vec![Type::INT8_ARRAY, Type::INT8_ARRAY, Type::INT2_ARRAY],
+    )
 }

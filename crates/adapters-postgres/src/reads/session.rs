@@ -124,7 +124,13 @@ impl ReadSession {
     /// Loads the rows of a batch by one statement. A list that is alone has a plain one, which costs less.
     async fn load(&self, reads: &[&Read]) -> Result<Vec<Row>, Error> {
         match reads {
-            [Read::List(List { status, after, limit })] => match status.map(PetStatus::number) {
+            [
+                Read::List(List {
+                    status,
+                    after,
+                    limit,
+                }),
+            ] => match status.map(PetStatus::number) {
                 None => self.query(&self.list, &[after, limit]).await,
                 Some(status) => {
                     self.query(&self.list_by_status, &[&status, after, limit])

@@ -13,7 +13,7 @@ use tokio_postgres::Client;
 use super::engine;
 use crate::{
     MigrationError, PgEndpoint,
-    checks::{UNFINISHED, problems},
+    checks::{SEQUENCE_BEHIND, advance_sequence, problems},
 };
 
 const EMBEDDED: EmbeddedMigrations = embed_migrations!("migrations");
@@ -29,6 +29,9 @@ const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
 /// Limit for each wait of a migration for a lock of a table. Queries queue behind a statement that waits for one.
 const TABLE_LOCK_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// Limit for the wait for the creates in flight and for autovacuum, which gives way after `deadlock_timeout` (1 s).
+const SEQUENCE_LOCK_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The migrations of one database. They are reported by their versions, such as `0001expand`.
 pub struct Migrations {
@@ -69,16 +72,6 @@ impl Migrations {
     pub(crate) async fn comparison(&self) -> Result<SchemaComparison, MigrationError> {
         let (client, _task) = self.endpoint.connect(self.timeout).await?;
         self.compare(&client).await
-    }
-
-    /// Whether a copy into the database has begun and not ended.
-    pub(crate) async fn is_unfinished_copy(&self) -> Result<bool, MigrationError> {
-        let (client, _task) = self.endpoint.connect(self.timeout).await?;
-        Ok(!self
-            .endpoint
-            .within(self.timeout, problems(&client, UNFINISHED))
-            .await?
-            .is_empty())
     }
 
     /// Runs the pending migrations, one process at a time, and returns their versions.
@@ -126,6 +119,37 @@ impl Migrations {
             connection = harness.into_inner();
         }
         Ok(pending)
+    }
+
+    /// Sets the sequence of the ids of pets to the greatest id if it is behind, as after a restore without sequences.
+    /// Creates wait meanwhile. Returns whether it was behind.
+    ///
+    /// # Errors
+    /// [`MigrationError::Unavailable`].
+    pub async fn advance_sequence(&self) -> Result<bool, MigrationError> {
+        if !self.finds(SEQUENCE_BEHIND).await? {
+            return Ok(false);
+        }
+        let (client, _task) = self.endpoint.connect(self.timeout).await?;
+        let lock_timeout = SEQUENCE_LOCK_TIMEOUT.as_millis();
+        let advance = advance_sequence("(SELECT max(id) FROM pets)");
+        let advance = format!(
+            "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL row_security = off;
+            SET LOCAL lock_timeout = {lock_timeout}; {advance}; COMMIT"
+        );
+        let limit = self.timeout + SEQUENCE_LOCK_TIMEOUT;
+        self.endpoint
+            .within(limit, client.batch_execute(&advance))
+            .await?;
+        Ok(true)
+    }
+
+    /// Whether a query of [`checks`](crate::checks) finds a problem.
+    pub(crate) async fn finds(&self, query: &str) -> Result<bool, MigrationError> {
+        let (client, _task) = self.endpoint.connect(self.timeout).await?;
+        let problems = problems(&client, query);
+        let found = self.endpoint.within(self.timeout, problems).await?;
+        Ok(!found.is_empty())
     }
 
     /// `is_lost`: the connection failed, not the migration.
