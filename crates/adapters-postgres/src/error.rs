@@ -62,8 +62,10 @@ impl ConnectionError {
     }
 
     fn refused(&self) -> Option<&DbError> {
-        let Self::Postgres(error) = self else {
-            return None;
+        let error = match self {
+            Self::Postgres(error) => error,
+            Self::Located(errors) => return errors.last()?.1.refused(),
+            _ => return None,
         };
         let db = error
             .as_db_error()

@@ -197,10 +197,14 @@ impl<S: Session> Dispatcher<S> {
                         match S::open(&self.settings).await {
                             Ok(opened) => (session, task) = opened,
                             Err(error) => {
-                                let error = error.to_string();
                                 fail(rest, taker.metrics(), || {
-                                    StoreFailure::Unavailable(error.clone().into())
+                                    StoreFailure::Unavailable(reason.clone().into())
                                 });
+                                // The database refuses a statement of every session, or no connection.
+                                if error.refusal().is_some() {
+                                    self.replacement.stop();
+                                    break;
+                                }
                                 return Some(reason);
                             }
                         }

@@ -21,11 +21,16 @@ impl Replacement {
     pub(super) fn begin(&mut self) -> bool {
         match self {
             Self::Allowed => *self = Self::InProgress,
-            Self::InProgress => *self = Self::InVain(Instant::now()),
+            Self::InProgress => self.stop(),
             Self::InVain(since) if since.elapsed() >= PAUSE => *self = Self::InProgress,
             Self::InVain(_) => {}
         }
         matches!(self, Self::InProgress)
+    }
+
+    /// Records that a new session reports the same.
+    pub(super) fn stop(&mut self) {
+        *self = Self::InVain(Instant::now());
     }
 
     /// Records that a batch was executed.

@@ -41,6 +41,7 @@ thread_local! {
 enum Attempt {
     Fails,
     Hangs,
+    Panics,
     Succeeds,
 }
 
@@ -52,10 +53,12 @@ enum Ask {
     Panic,
     /// The batch fails after a moment because of one request.
     Spoil,
+    /// The first sessions refuse the batch, this number of them.
+    Refuse(usize),
 }
 
-use Ask::{Answer, Hang, Panic, Spoil};
-use Attempt::{Fails, Hangs, Succeeds};
+use Ask::{Answer, Hang, Panic, Refuse, Spoil};
+use Attempt::{Fails, Hangs, Panics, Succeeds};
 
 impl Request for Ask {
     type Response = ();
@@ -75,6 +78,7 @@ impl<const CHANGES_PETS: bool> Session for Fake<CHANGES_PETS> {
         match ATTEMPTS.with_borrow_mut(VecDeque::pop_front) {
             Some(Fails) => Err(ConnectionError::Closed),
             Some(Hangs) => pending().await,
+            Some(Panics) => panic!("the test wants it"),
             Some(Succeeds) | None => Ok((Self, ConnectionTask::new(pending(), Arc::default()))),
         }
     }
@@ -96,17 +100,23 @@ impl<const CHANGES_PETS: bool> Session for Fake<CHANGES_PETS> {
                 Panic => panic!("the test wants it"),
                 Spoil => {
                     sleep(A_MOMENT).await;
-                    let (error, reason) =
-                        (StoreFailure::Unavailable, "the test wants it".to_owned());
-                    return Err(Failure {
-                        error,
-                        reason,
-                        extent: Extent::Request,
-                    });
+                    return Err(failure(Extent::Request));
                 }
+                Refuse(sessions) if ATTEMPTS_MADE.get() <= *sessions => {
+                    return Err(failure(Extent::Session));
+                }
+                Refuse(_) => {}
             }
         }
         Ok(batch.iter().map(|_| Ok(())).collect())
+    }
+}
+
+fn failure(extent: Extent) -> Failure {
+    Failure {
+        error: StoreFailure::Unavailable,
+        reason: "the test wants it".to_owned(),
+        extent,
     }
 }
 
@@ -310,4 +320,59 @@ async fn a_dispatcher_ends_with_its_senders_even_if_it_connects() {
             (0, 0, 0)
         );
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_that_a_session_refuses_is_executed_again_in_a_new_one_without_a_pause() {
+    for changes_pets in [false, true] {
+        ATTEMPTS_MADE.set(0);
+        let world = if changes_pets {
+            World::start::<true>(1, &[])
+        } else {
+            World::start::<false>(1, &[])
+        };
+        let start = Instant::now();
+        let asks = [Answer, Refuse(1), Answer].map(|ask| world.send(ask));
+        let responses = futures_util::future::join_all(asks).await;
+        assert!(responses.iter().all(Result::is_ok), "{responses:?}");
+        assert_eq!(start.elapsed(), Duration::ZERO);
+        assert_eq!(BATCHES.take(), [[Answer, Refuse(1), Answer]; 2]);
+        assert_eq!((ATTEMPTS_MADE.get(), world.connected()), (2, 1));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_that_every_session_reports_costs_two_sessions_per_second_and_no_other_request() {
+    let world = World::start::<false>(1, &[]);
+    let refused = Refuse(usize::MAX);
+    for _ in 0..100 {
+        assert!(is_unavailable(&world.send(refused).await));
+        world.send(Answer).await.unwrap();
+        sleep(A_MOMENT * 5).await;
+    }
+    assert_eq!((ATTEMPTS_MADE.get(), world.connected()), (2, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_session_refused_fails_if_no_new_one_can_be_opened() {
+    let world = World::start::<true>(1, &[Succeeds, Fails]);
+    let refused = world.send(Refuse(1)).await;
+    assert!(is_unavailable(&refused), "{refused:?}");
+    sleep(AFTER_A_PAUSE).await;
+    world.send(Answer).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn if_a_dispatcher_panics_the_writer_of_the_process_ends() {
+    for attempts in [&[Panics][..], &[Fails, Panics], &[Succeeds, Panics]] {
+        let reads = World::start::<false>(2, attempts);
+        let mut writer = watch_over(vec![tokio::spawn(pending())], &reads.settings);
+        timeout(TIMEOUT, &mut writer).await.unwrap().unwrap();
+    }
+    let creates = World::start::<true>(1, &[]);
+    let mut writer = watch_over(creates.dispatchers, &creates.settings);
+    creates.sender.send(Panic, TIMEOUT).await.unwrap_err();
+    assert!((&mut writer).now_or_never().is_none(), "a batch may panic");
+    drop(creates.sender);
+    writer.await.unwrap();
 }

@@ -184,13 +184,47 @@ async fn a_row_that_violates_a_constraint_or_is_refused_at_commit_fails_alone() 
     .await;
 }
 
+/// Exception of PL/pgSQL, of another language, insufficient privilege, a feature, a code of the operator's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_row_that_a_trigger_refuses_fails_alone_whatever_the_code() {
+    in_both_modes(&settings(), async |settings| {
+        let fixture = Fixture::with(settings).await;
+        for code in ["P0001", "38000", "42501", "0A000", "45000", "PT403"] {
+            fixture.trigger(&raise(code, "refused")).await;
+            fails_alone(&fixture, &format!("refused (SQLSTATE {code})")).await;
+            fixture.observer.run("DELETE FROM pets").await;
+            fixture.trigger_at_commit(&raise(code, "refused")).await;
+            fails_alone(&fixture, &format!("refused (SQLSTATE {code})")).await;
+            fixture.observer.run("DELETE FROM pets").await;
+        }
+    })
+    .await;
+}
+
+/// The good ones share few commits: at most one per bad row and half of the batch that it is in.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_client_whose_pets_a_trigger_refuses_costs_the_others_few_commits() {
+    let fixture = Fixture::new().await;
+    fixture.trigger(&raise("P0001", "refused")).await;
+    let names: Vec<_> = (0..1000)
+        .map(|number| if number % 200 == 7 { "bad" } else { "good" })
+        .collect();
+    let added = fixture.add_together(&names).await;
+    for (name, outcome) in names.iter().zip(outcomes(&added)) {
+        assert_eq!(outcome == Success, *name == "good");
+    }
+    let commits = "SELECT count(DISTINCT xmin::text) FROM pets WHERE name = 'good'";
+    let commits: usize = fixture.observer.column(commits).await[0]
+        .parse()
+        .expect("a number");
+    assert!((2..=50).contains(&commits), "{commits}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn any_other_failure_is_that_of_the_whole_batch() {
-    // Disk full, exception of a trigger, insufficient privilege, cancelled statement, completion unknown.
+    // Disk full, cancelled statement, completion unknown.
     for (code, outcome) in [
         ("53100", Unavailable),
-        ("P0001", Unavailable),
-        ("42501", Unavailable),
         ("57014", Timeout),
         ("40003", Unknown),
     ] {

@@ -8,7 +8,7 @@ use animal_store_app::{
     Verdict::{Error, Ok, Unknown, Warning},
     test_support::{assert_finding, conspicuous},
 };
-use animal_store_test_servers::{PgDatabase, PostgresServer};
+use animal_store_test_servers::{PgBouncer, PgDatabase, PostgresServer};
 
 use crate::{
     explain::empty_tables,
@@ -48,7 +48,7 @@ async fn a_healthy_server_has_no_finding_but_ok_and_is_not_changed() {
     let before = contents(&server);
     let found = findings(&url, &settings()).await;
     assert_eq!(conspicuous(&found), [""; 0], "{found:#?}");
-    assert_eq!(found.len(), 7, "{found:#?}");
+    assert_eq!(found.len(), 10, "{found:#?}");
     assert_eq!(contents(&server), before);
 }
 
@@ -277,4 +277,80 @@ async fn through_a_pooler_the_diagnosis_leaves_nothing_behind() {
     assert_eq!(conspicuous(&found), ["postgres.durability"], "{found:#?}");
     assert_finding(&found, "postgres.durability", Error, "set fsync = on");
     pooled.leaves_nothing_behind().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_transaction_pooler_that_the_configuration_does_not_name_is_found() {
+    let server = PostgresServer::start();
+    migrations(&server.url("postgres"))
+        .run()
+        .await
+        .expect("migrated");
+    for (mode, pool_size, verdict, text) in [
+        ("transaction", 1, Error, "transaction_pooling = true"),
+        ("transaction", 5, Error, "transaction_pooling = true"),
+        ("session", 5, Ok, "its own server process"),
+    ] {
+        let bouncer = PgBouncer::start(server.port(), mode, pool_size);
+        let through = endpoint(&bouncer.url("postgres"));
+        let direct = endpoint(&server.url("postgres"));
+        let found = diagnose(&through, &direct, &settings(), true).await;
+        assert_finding(&found, "postgres.pooler", verdict, text);
+    }
+}
+
+/// By the owner without `FORCE`, and by a role with `BYPASSRLS`, every row is read.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tables_whose_policies_apply_to_the_user_are_found() {
+    let server = PostgresServer::start();
+    let url = server.url("postgres");
+    migrations(&url).run().await.expect("migrated");
+    server.sql(
+        "postgres",
+        "CREATE ROLE keeper LOGIN; GRANT ALL ON ALL TABLES IN SCHEMA public TO keeper;
+        GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO keeper;
+        ALTER TABLE pets ENABLE ROW LEVEL SECURITY; ALTER TABLE api_key_tokens ENABLE ROW LEVEL SECURITY",
+    );
+    let keeper = url.replace("postgres@", "keeper@");
+    let subject = "postgres.row_security";
+    let found = findings(&keeper, &settings()).await;
+    assert_finding(&found, subject, Error, "pets, api_key_tokens");
+    assert_finding(&findings(&url, &settings()).await, subject, Ok, "no policy");
+    server.sql("postgres", "ALTER ROLE keeper BYPASSRLS");
+    let found = findings(&keeper, &settings()).await;
+    assert_finding(&found, subject, Ok, "no policy");
+    server.sql(
+        "postgres",
+        "ALTER ROLE keeper NOBYPASSRLS; GRANT CREATE ON SCHEMA public TO keeper;
+        ALTER TABLE pets OWNER TO keeper; ALTER TABLE api_key_tokens DISABLE ROW LEVEL SECURITY",
+    );
+    let found = findings(&keeper, &settings()).await;
+    assert_finding(&found, subject, Ok, "no policy");
+    server.sql("postgres", "ALTER TABLE pets FORCE ROW LEVEL SECURITY");
+    let found = findings(&keeper, &settings()).await;
+    assert_finding(&found, subject, Error, "policies apply to pets:");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sequence_behind_the_greatest_id_is_found_and_the_advice_sets_it() {
+    let database = empty_tables().await;
+    let subject = "postgres.sequence";
+    let found = findings(database.url(), &settings()).await;
+    assert_finding(&found, subject, Ok, "not behind");
+    database.sql("INSERT INTO pets (id, name, category_id) VALUES (7, 'Rex', 1)");
+    let found = findings(database.url(), &settings()).await;
+    let finding = assert_finding(
+        &found,
+        subject,
+        Error,
+        "the greatest id is 7, and the sequence is at 0",
+    );
+    let advice = finding.advice.as_deref().expect("advice");
+    let statement = advice.split_once("adds pets: ").expect("a statement").1;
+    assert_eq!(database.sql(statement), "7");
+    let found = findings(database.url(), &settings()).await;
+    assert_finding(&found, subject, Ok, "not behind");
+    database.sql("ALTER SEQUENCE pets_id_seq CACHE 50");
+    let found = findings(database.url(), &settings()).await;
+    assert_finding(&found, subject, Error, "ALTER SEQUENCE pets_id_seq CACHE 1");
 }

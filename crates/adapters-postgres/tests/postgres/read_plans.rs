@@ -40,9 +40,9 @@ const STATEMENTS: [[&str; 4]; 5] = [
     ["list", "bigint, bigint", "pets_pkey", "0, 101"],
     [
         "list_by_status",
-        "smallint, smallint, bigint, bigint",
+        "smallint, bigint, bigint",
         "pets_status_id",
-        "3, 3, 0, 101",
+        "3, 0, 101",
     ],
     ["gets", "bigint[]", "pets_pkey", "'{1}'"],
     ["lists", "bigint[], bigint[]", "pets_pkey", "'{0}', '{101}'"],
@@ -189,7 +189,7 @@ async fn every_read_is_an_index_scan(client: &Client) {
         reads_only_its_own_rows(
             client,
             by_status,
-            &format!("{status}, {status}, {after}, {LIMIT}"),
+            &format!("{status}, {after}, {LIMIT}"),
             1,
             count,
         )
