@@ -46,7 +46,8 @@ pub(crate) fn batching<S: Session, const KINDS: usize>(
     connection_metrics: &ConnectionMetrics,
     connections: usize,
 ) -> ([Sender<S::Request>; KINDS], Vec<JoinHandle<()>>) {
-    // Longer than any batch: two timeouts for its parts, and two attempts of three statements for the last one.
+    // Longer than any batch that is executed once: two timeouts for its parts, and two attempts of three statements for
+    // the last one.
     let outcome_timeout = S::CHANGES_PETS.then(|| settings.postgres.timeout * 8);
     let mut queues = Vec::new();
     let senders = kinds.map(|metrics| {

@@ -121,14 +121,7 @@ pub async fn diagnose(
                 findings.push(Finding::error(subject, error.to_string(), advice));
                 break;
             }
-            Err(error) => {
-                let found = format!("not examined: {error}");
-                findings.push(Finding::unknown(
-                    subject,
-                    found,
-                    "resolve this error, and run the command again",
-                ));
-            }
+            Err(error) => findings.push(not_examined(subject, &error)),
         }
     }
     findings
@@ -147,12 +140,16 @@ async fn pooler_finding(
             "a pooler assigns a server connection to each transaction: requests get 503",
             "set storage.postgres.transaction_pooling = true, or use the pooler in session mode",
         ),
-        Err(error) => Finding::unknown(
-            POOLER,
-            format!("not examined: {error}"),
-            "resolve this error, and run the command again",
-        ),
+        Err(error) => not_examined(POOLER, &error),
     }
+}
+
+fn not_examined(subject: &'static str, error: &ConnectionError) -> Finding {
+    Finding::unknown(
+        subject,
+        format!("not examined: {error}"),
+        "resolve this error, and run the command again",
+    )
 }
 
 /// Whether one server process executes transactions of two connections, or several those of one. The open transaction

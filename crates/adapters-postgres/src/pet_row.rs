@@ -144,15 +144,10 @@ impl TryFrom<PetRow> for Pet {
     }
 }
 
-/// Decodes a row with all columns.
+/// Decodes the columns of [`PET`] and `created_at`.
 pub(crate) fn stored_pet(row: &Row) -> Result<StoredPet, Cause> {
-    let id = row.try_get("id")?;
-    let pet = PetRow {
-        id,
-        name: row.try_get("name")?,
-        category_id: row.try_get("category_id")?,
-        status: row.try_get("status")?,
-    };
+    let pet = PetRow::read(row)?;
+    let id = pet.id;
     let created_at = creation_time(row.try_get("created_at")?);
     let corrupt = |error: CreationTimeError| CorruptRow {
         column: "created_at",

@@ -48,8 +48,9 @@ impl PgReadiness {
         self.reads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Checks that each worker has a connection for reads, or could open one.
-    async fn check_reads(&self) -> Result<(), ConnectionError> {
+    /// Probes the server, and opens a connection if a worker has none for reads.
+    async fn probe_all(&self) -> Result<bool, ConnectionError> {
+        let is_read_only = self.probe().await?;
         let are_connected = self
             .workers()
             .iter()
@@ -58,12 +59,6 @@ impl PgReadiness {
         if !are_connected {
             self.settings.connect().await?;
         }
-        Ok(())
-    }
-
-    async fn check_all(&self) -> Result<bool, ConnectionError> {
-        let is_read_only = self.probe().await?;
-        self.check_reads().await?;
         Ok(is_read_only)
     }
 
@@ -110,7 +105,7 @@ impl Readiness for PgReadiness {
         {
             return Err("there is no connection to PostgreSQL".into());
         }
-        match within(self.settings.postgres.timeout, self.check_all()).await {
+        match within(self.settings.postgres.timeout, self.probe_all()).await {
             Ok(false) => Ok(()),
             Ok(true) => Err(READ_ONLY.into()),
             Err(error) => Err(self.settings.endpoint.locate(error).into()),

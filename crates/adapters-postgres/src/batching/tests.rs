@@ -95,17 +95,16 @@ impl<const CHANGES_PETS: bool> Session for Fake<CHANGES_PETS> {
         BATCHES.with_borrow_mut(|batches| batches.push(batch.iter().map(|ask| **ask).collect()));
         for ask in batch {
             match ask {
-                Answer => {}
+                Refuse(sessions) if ATTEMPTS_MADE.get() <= *sessions => {
+                    return Err(failure(Extent::Session));
+                }
+                Answer | Refuse(_) => {}
                 Hang => pending().await,
                 Panic => panic!("the test wants it"),
                 Spoil => {
                     sleep(A_MOMENT).await;
                     return Err(failure(Extent::Request));
                 }
-                Refuse(sessions) if ATTEMPTS_MADE.get() <= *sessions => {
-                    return Err(failure(Extent::Session));
-                }
-                Refuse(_) => {}
             }
         }
         Ok(batch.iter().map(|_| Ok(())).collect())

@@ -6,7 +6,7 @@ use animal_store_domain::PetId;
 use async_trait::async_trait;
 use tokio_postgres::{Row, types::Type};
 
-use crate::pet_row::{COLUMNS, RECORD_COLUMNS, column_names, stored_pet};
+use crate::pet_row::{PET, RECORD_COLUMNS, column_names, stored_pet};
 use crate::transaction::TransactionConnection;
 
 /// The beginning of a transaction that sees what is committed now, and that no timeout of PostgreSQL ends between two
@@ -26,10 +26,8 @@ impl StorageSnapshot for PgSnapshot {
         after: Option<PetId>,
         limit: usize,
     ) -> Result<Vec<StoredPet>, StoreFailure> {
-        let columns = column_names(COLUMNS);
-        let select = format!(
-            "SELECT id, {columns}, created_at FROM pets WHERE id > $1 ORDER BY id LIMIT $2"
-        );
+        let select =
+            format!("SELECT {PET}, created_at FROM pets WHERE id > $1 ORDER BY id LIMIT $2");
         let (after, limit) = (
             after.map_or(0, PetId::get),
             i64::try_from(limit).unwrap_or(i64::MAX),

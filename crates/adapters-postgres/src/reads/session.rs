@@ -3,7 +3,6 @@ use std::collections::{BTreeSet, HashMap};
 use animal_store_adapter_kit::{CorruptRow, queue::Request};
 use animal_store_app::ports::{Cause, StoreFailure};
 use animal_store_domain::{Pet, PetStatus};
-use futures_util::future::try_join5;
 use tokio_postgres::{Client, Error, Row, types::ToSql};
 
 use super::query;
@@ -85,22 +84,14 @@ impl Session for ReadSession {
         settings: &PostgresSettings,
     ) -> Result<Self, ConnectionError> {
         let statement = |query| SessionStatement::new(&client, query, settings);
-        let (gets, list, list_by_status, lists, lists_by_status) = try_join5(
-            statement(query::gets()),
-            statement(query::list()),
-            statement(query::list_by_status()),
-            statement(query::lists()),
-            statement(query::lists_by_status()),
-        )
-        .await?;
         let begin = || format!("BEGIN READ ONLY; {}", settings.set_statements("SET LOCAL"));
         Ok(Self {
             begin: settings.transaction_pooling.then(begin),
-            gets,
-            list,
-            list_by_status,
-            lists,
-            lists_by_status,
+            gets: statement(query::gets()).await?,
+            list: statement(query::list()).await?,
+            list_by_status: statement(query::list_by_status()).await?,
+            lists: statement(query::lists()).await?,
+            lists_by_status: statement(query::lists_by_status()).await?,
             client,
         })
     }
@@ -179,11 +170,10 @@ impl ReadSession {
     fn extent(&self, error: &ConnectionError) -> Extent {
         match error.suspect() {
             Some(Suspect::Session) => Extent::Session,
-            Some(Suspect::Request | Suspect::Database) => Extent::Batch,
             None if self.begin.is_some() => {
                 Extent::Connection("the connection could not begin or end a transaction")
             }
-            None => Extent::Batch,
+            _ => Extent::Batch,
         }
     }
 }
