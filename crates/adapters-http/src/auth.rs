@@ -76,26 +76,33 @@ async fn find_key(
     request: &ServiceRequest,
     limits: &RequestLimits,
 ) -> Result<Arc<ApiKey>, ApiError> {
+    let token = bearer_token(request.headers());
+    let authenticate = &data::<UseCases>(request).authenticate;
     let limiter = limits
         .auth_failures
         .load_full()
         .and_then(|limiter| Some((limiter, client_address(request)?)));
-    if let Some((limiter, client)) = &limiter {
-        limiter.check(*client)?;
-    }
-    let found = match bearer_token(request.headers()) {
-        Ok(token) => data::<UseCases>(request)
-            .authenticate
-            .execute(&token)
-            .await
-            .map_err(ApiError::from),
+    let Some((limiter, client)) = &limiter else {
+        return Ok(authenticate.execute(&token?).await?);
+    };
+    let attempt = if let Some(attempt) = limiter.try_begin(*client)? {
+        attempt
+    } else if let Ok(token) = &token
+        && let Some(key) = authenticate.execute_from_memory(token)
+    {
+        return Ok(key);
+    } else {
+        limiter.begin(*client).await?
+    };
+    let found = match token {
+        Ok(token) => authenticate.execute(&token).await.map_err(ApiError::from),
         Err(error) => Err(error),
     };
     let is_unauthorized = found
         .as_ref()
         .is_err_and(|error| error.status_code() == StatusCode::UNAUTHORIZED);
-    if let Some((limiter, client)) = limiter.filter(|_| is_unauthorized) {
-        limiter.count(client);
+    if is_unauthorized {
+        attempt.fail();
     }
     found
 }

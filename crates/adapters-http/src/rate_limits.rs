@@ -3,9 +3,9 @@
 //! **Problem.** One client can send more requests than its share, or try tokens until one is valid.
 //!
 //! **Invariant.** In each interval, over all workers, an API key has at most its burst and its rate times the interval.
-//! An address that has failed too often gets 429 before its key is looked up. The numbers of API keys and of addresses
-//! that are kept are bounded. A limit that is not configured costs an atomic load. A limit that is replaced begins
-//! without a state.
+//! An address that has failed too often gets 429 before its key is looked up, and as many of its lookups are under way
+//! as it has failures left. The numbers of API keys and of addresses that are kept are bounded. A limit that is not
+//! configured costs an atomic load. A limit that is replaced begins without a state.
 //!
 //! **Proof.** The unit tests, also those of `auth`; `server/tests/api/rate_limits.rs` over sockets.
 
@@ -13,6 +13,7 @@
 mod tests;
 
 use std::{
+    collections::{HashMap, hash_map::Entry},
     hash::Hash,
     net::IpAddr,
     num::NonZeroU32,
@@ -23,9 +24,12 @@ use std::{
 use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
 use animal_store_app::ApiKeyId;
 use quick_cache::unsync::Cache;
-use tokio::time::Instant;
+use tokio::{
+    sync::Notify,
+    time::{Instant, timeout},
+};
 
-use crate::{error::ApiError, limits::RateLimit};
+use crate::{error::ApiError, limits::RateLimit, metrics::Shed};
 
 pub(crate) const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 pub(crate) const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
@@ -35,6 +39,9 @@ const MAX_KEYS: usize = 100_000;
 
 /// Maximum number of networks. They take about 1 MB.
 const MAX_NETWORKS: usize = 10_000;
+
+/// Timeout for a token of an address. The lookups that have the tokens have timeouts of their own.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Token buckets, one for each client, without timers (GCRA).
 #[derive(Debug)]
@@ -66,6 +73,19 @@ impl<K: Clone + Eq + Hash> Buckets<K> {
         u32::try_from(rest.as_nanos() / self.interval.as_nanos()).ok()
     }
 
+    /// Puts back a token that was taken. A full bucket is not kept.
+    fn put_back(&self, client: &K) {
+        let mut full_at = self.lock();
+        let Some(before) = full_at.get(client).map(|at| *at - self.interval) else {
+            return;
+        };
+        if before > Instant::now() {
+            full_at.insert(client.clone(), before);
+        } else {
+            full_at.remove(client);
+        }
+    }
+
     /// Returns the time until there is a token.
     fn wait(&self, client: &K) -> Duration {
         let Some(full_at) = self.lock().get(client).copied() else {
@@ -75,8 +95,12 @@ impl<K: Clone + Eq + Hash> Buckets<K> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Cache<K, Instant>> {
-        self.full_at.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.full_at)
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Buckets are equal if they have the same limit. Their tokens do not count.
@@ -129,33 +153,101 @@ impl KeyRateLimiter {
 /// Limits the failed authentications of each client address, so that tokens cannot be tried in large numbers. An
 /// address is an IPv4 address or an IPv6 network of 64 bits: a client chooses the other bits of its address. All
 /// clients of a proxy that is not trusted count as one address.
-#[derive(Debug, PartialEq)]
-pub struct AuthFailureLimiter(Buckets<IpAddr>);
+#[derive(Debug)]
+pub struct AuthFailureLimiter {
+    /// The tokens are the failures that are left.
+    failures: Buckets<IpAddr>,
+    /// Number of attempts under way, by address. Each has taken a token.
+    under_way: Mutex<HashMap<IpAddr, usize>>,
+    /// Notified at the end of an attempt.
+    ended: Notify,
+}
 
 impl AuthFailureLimiter {
     /// Creates a limiter, in which no address has failed.
     pub fn new(per_minute: NonZeroU32) -> Self {
-        Self(Buckets::new(
-            Duration::from_mins(1) / per_minute.get(),
-            per_minute,
-            MAX_NETWORKS,
-        ))
-    }
-
-    /// Rejects a request from an address that has failed too often. Counts nothing.
-    pub(crate) fn check(&self, client: IpAddr) -> Result<(), ApiError> {
-        let wait = self.0.wait(&network(client));
-        // In whole seconds, rounded up: a client that waits for this time is admitted.
-        match wait.as_secs() + u64::from(wait.subsec_nanos() > 0) {
-            0 => Ok(()),
-            seconds => Err(ApiError::TooManyAuthFailures(seconds)),
+        let interval = Duration::from_mins(1) / per_minute.get();
+        Self {
+            failures: Buckets::new(interval, per_minute, MAX_NETWORKS),
+            under_way: Mutex::default(),
+            ended: Notify::new(),
         }
     }
 
-    /// Counts a failure. If requests that were in flight together fail, more than the maximum can fail: those beyond it
-    /// are not counted.
-    pub(crate) fn count(&self, client: IpAddr) {
-        let _ = self.0.take(&network(client));
+    /// Begins an attempt to authenticate. Rejects it if the address has failed too often. `None`: attempts that are
+    /// under way have the last tokens.
+    pub(crate) fn try_begin(&self, client: IpAddr) -> Result<Option<Attempt<'_>>, ApiError> {
+        let client = network(client);
+        let mut under_way = lock(&self.under_way);
+        if self.failures.take(&client).is_some() {
+            *under_way.entry(client).or_default() += 1;
+            return Ok(Some(Attempt {
+                limiter: self,
+                client,
+                has_failed: false,
+            }));
+        }
+        if under_way.contains_key(&client) {
+            return Ok(None);
+        }
+        let wait = self.failures.wait(&client);
+        // In whole seconds, rounded up: a client that waits for this time is admitted.
+        let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+        Err(ApiError::TooManyAuthFailures(seconds.max(1)))
+    }
+
+    /// Begins an attempt as soon as an attempt that is under way leaves its token.
+    pub(crate) async fn begin(&self, client: IpAddr) -> Result<Attempt<'_>, ApiError> {
+        let begin = async {
+            loop {
+                let ended = self.ended.notified();
+                if let Some(attempt) = self.try_begin(client)? {
+                    return Ok(attempt);
+                }
+                ended.await;
+            }
+        };
+        timeout(ATTEMPT_TIMEOUT, begin)
+            .await
+            .unwrap_or(Err(ApiError::Overloaded(Shed::AuthFailures)))
+    }
+}
+
+/// Limiters are equal if they have the same limit.
+impl PartialEq for AuthFailureLimiter {
+    fn eq(&self, other: &Self) -> bool {
+        self.failures == other.failures
+    }
+}
+
+/// An authentication of an address. Its end returns the token, unless the authentication has failed.
+#[derive(Debug)]
+pub(crate) struct Attempt<'a> {
+    limiter: &'a AuthFailureLimiter,
+    client: IpAddr,
+    has_failed: bool,
+}
+
+impl Attempt<'_> {
+    /// Ends the attempt with a failure.
+    pub(crate) fn fail(mut self) {
+        self.has_failed = true;
+    }
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        let mut under_way = lock(&self.limiter.under_way);
+        if !self.has_failed {
+            self.limiter.failures.put_back(&self.client);
+        }
+        if let Entry::Occupied(mut count) = under_way.entry(self.client) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
+        self.limiter.ended.notify_waiters();
     }
 }
 

@@ -45,6 +45,13 @@ impl Authenticate {
         self.uses.note(&key.id, ApiKeyUse::Request);
         Ok(key)
     }
+
+    /// Returns the API key of a token if no lookup is necessary. `None`: only a lookup can tell.
+    pub fn execute_from_memory(&self, token: &ApiToken) -> Option<Arc<ApiKey>> {
+        let key = self.directory.find_in_memory(&token.digest())?;
+        self.uses.note(&key.id, ApiKeyUse::Request);
+        Some(key)
+    }
 }
 
 #[cfg(test)]
@@ -96,5 +103,24 @@ mod tests {
             ),
             "not a refusal"
         );
+    }
+
+    #[test]
+    fn a_key_in_memory_is_used_and_another_token_is_not_looked_up() {
+        let token = ApiToken::parse("token".into()).unwrap();
+        let key = Arc::new(api_key("key"));
+        for found in [Some(key), None] {
+            let mut uses = MockApiKeyUses::new();
+            uses.expect_note()
+                .times(usize::from(found.is_some()))
+                .return_const(());
+            let mut directory = MockApiKeyDirectory::new();
+            directory
+                .expect_find_in_memory()
+                .with(eq(token.digest()))
+                .return_const(found.clone());
+            let authenticate = Authenticate::new(Arc::new(directory), Arc::new(uses));
+            assert_eq!(authenticate.execute_from_memory(&token), found);
+        }
     }
 }

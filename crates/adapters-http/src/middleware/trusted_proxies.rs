@@ -51,15 +51,27 @@ impl TrustedProxies {
     }
 
     /// Returns the rightmost address that is not a trusted proxy, starting with the peer. The walk ends at an element
-    /// that contains no address; the address before it counts.
+    /// that contains no address; the address before it counts. Elements to the left of the result are not read.
     fn client_address(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+        if !self.contains(peer) {
+            return peer;
+        }
+        let lines: Vec<_> = headers.get_all(X_FORWARDED_FOR).collect();
+        // There are no quoted strings: a quotation mark of the client must not hide the comma of a proxy.
+        let elements = lines
+            .into_iter()
+            .rev()
+            .flat_map(|line| line.as_bytes().rsplit(|&byte| byte == b','))
+            .map(<[u8]>::trim_ascii)
+            .filter(|element| !element.is_empty());
         let mut client = peer;
-        if self.contains(client) {
-            for element in addresses(headers).into_iter().rev() {
-                match element {
-                    Some(address) if self.contains(client) => client = address,
-                    _ => break,
-                }
+        for element in elements {
+            match address(element) {
+                Some(address) => client = address,
+                None => break,
+            }
+            if !self.contains(client) {
+                break;
             }
         }
         client
@@ -76,20 +88,9 @@ pub(crate) fn client_address(request: &ServiceRequest) -> Option<IpAddr> {
     Some(proxies.client_address(peer, request.headers()))
 }
 
-/// Returns the address in each element of `X-Forwarded-For`, in the order of the proxies: `None` for an element without
-/// an address.
-fn addresses(headers: &HeaderMap) -> Vec<Option<IpAddr>> {
-    // There are no quoted strings: a quotation mark of the client must not hide the comma of a proxy.
-    let elements = headers
-        .get_all(X_FORWARDED_FOR)
-        .flat_map(|line| line.as_bytes().split(|&byte| byte == b','));
-    elements
-        .map(|element| address(str::from_utf8(element.trim_ascii()).ok()?))
-        .collect()
-}
-
 /// Parses an address with or without a port: `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]:80`.
-fn address(node: &str) -> Option<IpAddr> {
+fn address(node: &[u8]) -> Option<IpAddr> {
+    let node = str::from_utf8(node).ok()?;
     let bare = node
         .strip_prefix('[')
         .and_then(|rest| rest.strip_suffix(']'))
@@ -210,6 +211,14 @@ mod tests {
         );
         assert_client(&["10.0.0.3, 10.0.0.2"], "10.0.0.3");
         assert_client(&["198.51.100.1", "203.0.113.1"], "203.0.113.1");
+        for empty in ["", ",", " ,\t, ", &",".repeat(30_000)] {
+            assert_client(
+                &[&format!("203.0.113.1,{empty}, 10.0.0.2,{empty}")],
+                "203.0.113.1",
+            );
+            assert_client(&["203.0.113.1", empty], "203.0.113.1");
+            assert_client(&[empty], "10.0.0.1");
+        }
         assert_client_of("2001:db8::1", &["203.0.113.1"], "203.0.113.1");
         assert_client_of(
             "10.0.0.1",
@@ -223,7 +232,6 @@ mod tests {
         for element in [
             "unknown",
             "_hidden",
-            "",
             "203.0.113",
             "é",
             "10.0.0.2.",
@@ -277,7 +285,9 @@ mod tests {
         ] {
             for node in nodes {
                 assert_eq!(
-                    address(node).map(|address| address.to_string()).as_deref(),
+                    address(node.as_bytes())
+                        .map(|address| address.to_string())
+                        .as_deref(),
                     expected,
                     "{node:?}"
                 );

@@ -1,6 +1,7 @@
-use std::net::Ipv4Addr;
+use std::{net::Ipv4Addr, pin::pin};
 
-use tokio::time::advance;
+use futures_util::{FutureExt, future::join_all};
+use tokio::{task::yield_now, time::advance};
 
 use super::*;
 
@@ -15,17 +16,26 @@ fn of_keys(per_second: u32, burst: u32) -> KeyRateLimiter {
     })
 }
 
+fn address(text: &str) -> IpAddr {
+    text.parse().expect("an address")
+}
+
+fn begin<'a>(limiter: &'a AuthFailureLimiter, client: &str) -> Attempt<'a> {
+    let begun = limiter.try_begin(address(client)).expect("a token");
+    begun.expect("a token that no attempt has")
+}
+
 /// Returns the seconds after which a request from this address would be admitted.
 fn wait(limiter: &AuthFailureLimiter, client: &str) -> Option<u64> {
-    match limiter.check(client.parse().expect("an address")) {
-        Ok(()) => None,
+    match limiter.try_begin(address(client)) {
+        Ok(Some(_)) => None,
         Err(ApiError::TooManyAuthFailures(seconds)) => Some(seconds),
-        Err(other) => panic!("{other:?}"),
+        other => panic!("{other:?}"),
     }
 }
 
 fn fail(limiter: &AuthFailureLimiter, client: &str) {
-    limiter.count(client.parse().expect("an address"));
+    begin(limiter, client).fail();
 }
 
 #[tokio::test(start_paused = true)]
@@ -106,12 +116,6 @@ async fn an_address_is_refused_after_its_failures_until_one_no_longer_counts() {
     }
     // A seventh of a minute: 8.57 s.
     assert_eq!(wait(&limiter, client), Some(9));
-    fail(&limiter, client);
-    assert_eq!(
-        wait(&limiter, client),
-        Some(9),
-        "a failure beyond the maximum does not count"
-    );
     advance(Duration::from_millis(7600)).await;
     assert_eq!(wait(&limiter, client), Some(1));
     advance(Duration::from_secs(1)).await;
@@ -140,7 +144,8 @@ async fn a_network_of_64_bits_counts_as_one_ipv6_address() {
     for other in ["2001:db8::1", "2001:db8:0:2::1", "192.0.2.2", "::1"] {
         assert_eq!(wait(&limiter, other), None, "{other}");
     }
-    assert_eq!(limiter.0.lock().len(), 2, "a check counts no failure");
+    let kept = limiter.failures.lock().len();
+    assert_eq!(kept, 2, "an attempt without a failure is not kept");
 }
 
 #[tokio::test(start_paused = true)]
@@ -150,15 +155,63 @@ async fn the_number_of_addresses_is_bounded_and_a_new_one_is_limited_at_the_maxi
     fail(&limiter, refused);
 
     for address in 0..u32::try_from(MAX_NETWORKS).expect("a small number") * 3 {
-        let client = IpAddr::V4(Ipv4Addr::from_bits(address));
-        assert!(
-            limiter.check(client).is_ok(),
-            "another address refuses {client}"
-        );
-        limiter.count(client);
-        assert!(limiter.check(client).is_err(), "{client} is not limited");
-        assert!(limiter.0.lock().len() <= MAX_NETWORKS);
+        let client = Ipv4Addr::from_bits(address).to_string();
+        fail(&limiter, &client);
+        assert_eq!(wait(&limiter, &client), Some(60), "{client}");
+        assert!(limiter.failures.lock().len() <= MAX_NETWORKS);
         // An address that continues to send requests stays refused.
         assert_eq!(wait(&limiter, refused), Some(60), "after {client}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_address_has_as_many_attempts_under_way_as_tokens_and_further_ones_wait_for_these() {
+    let limiter = AuthFailureLimiter::new(number(2));
+    let client = "192.0.2.1";
+    let first = begin(&limiter, client);
+    let second = begin(&limiter, client);
+    let mut third = pin!(limiter.begin(address(client)));
+    let mut fourth = pin!(limiter.begin(address(client)));
+    assert!(third.as_mut().now_or_never().is_none());
+    assert!(fourth.as_mut().now_or_never().is_none());
+    assert_eq!(wait(&limiter, "192.0.2.2"), None);
+
+    // A success returns its token, a failure does not.
+    drop(first);
+    let third = third.now_or_never().expect("a token").expect("a token");
+    second.fail();
+    assert!(fourth.as_mut().now_or_never().is_none());
+    third.fail();
+    let refused = fourth
+        .now_or_never()
+        .expect("an end")
+        .expect_err("no token");
+    assert!(matches!(refused, ApiError::TooManyAuthFailures(30)));
+    assert!(lock(&limiter.under_way).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_that_gets_no_token_in_time_is_refused_as_an_overload() {
+    let limiter = AuthFailureLimiter::new(NonZeroU32::MIN);
+    let client = "192.0.2.1";
+    let _stalled = begin(&limiter, client);
+    let refused = limiter.begin(address(client)).await.expect_err("no token");
+    assert!(matches!(refused, ApiError::Overloaded(Shed::AuthFailures)));
+}
+
+#[tokio::test]
+async fn a_burst_of_guesses_fails_as_often_as_the_limit_and_a_burst_of_successes_is_admitted() {
+    for (has_failed, expected) in [(true, 5), (false, 200)] {
+        let limiter = AuthFailureLimiter::new(number(5));
+        let attempts = (0..200).map(async |_| {
+            let attempt = limiter.begin(address("192.0.2.1")).await.ok()?;
+            yield_now().await;
+            if has_failed {
+                attempt.fail();
+            }
+            Some(())
+        });
+        let admitted = join_all(attempts).await.into_iter().flatten().count();
+        assert_eq!(admitted, expected, "{has_failed}");
     }
 }

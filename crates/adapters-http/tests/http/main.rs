@@ -2,6 +2,7 @@
 
 mod cors;
 mod failing_ports;
+mod guesses;
 mod overload;
 mod request_line;
 mod scopes;

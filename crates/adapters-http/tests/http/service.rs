@@ -98,11 +98,16 @@ impl Service {
         HttpClient::new(self.address).request(method, &format!("/v1/pets{path}"))
     }
 
+    pub(crate) fn metrics(&self) -> String {
+        let mut text = String::new();
+        encode_registry(&mut text, &self.registry).expect("metrics");
+        text
+    }
+
     /// Asserts the lines of series in the metrics.
     #[track_caller]
     pub(crate) fn assert_metrics(&self, expected: &[&str]) {
-        let mut text = String::new();
-        encode_registry(&mut text, &self.registry).expect("metrics");
+        let text = self.metrics();
         for line in expected {
             assert!(text.lines().any(|given| given == *line), "{line}\n{text}");
         }

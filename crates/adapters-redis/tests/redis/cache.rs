@@ -10,7 +10,8 @@ use futures_util::{FutureExt, future::join_all};
 
 use crate::{
     requests::{
-        Accepted, Failed, Refused, becomes, cached, changes_to, pause, use_token, wait_until,
+        Accepted, Failed, Refused, becomes, cached, changes_to, find_in_memory, pause, use_token,
+        wait_until,
     },
     setup::{Proxied, add, long_lease, long_timeouts, name, run},
 };
@@ -39,6 +40,11 @@ async fn a_cached_token_sends_nothing_to_redis() {
         }
         assert_eq!(counts(), (hits + 1000, misses, lookups), "{token}");
     }
+    let in_memory = |token| find_in_memory(&proxied.directory, token);
+    assert_eq!(["token", "invented"].map(in_memory), [true, false]);
+    let lookups = proxied.lookups();
+    assert!(!in_memory("other"));
+    assert_eq!(proxied.lookups(), lookups, "it starts no lookup");
 }
 
 /// An operator may change or delete a token without this program.

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use animal_store_adapters_redis::RedisApiKeyDirectory;
 use animal_store_app::{
-    ApiKey,
-    ports::{Readiness, StoreFailure},
+    ApiKey, ApiKeyDigest,
+    ports::{ApiKeyDirectory, Readiness, StoreFailure},
 };
 use futures_util::FutureExt;
 
@@ -41,6 +41,12 @@ pub(crate) async fn use_token(directory: &RedisApiKeyDirectory, token: &str) -> 
 /// Returns the outcome in the cache. If it has none, this starts a lookup.
 pub(crate) fn cached(directory: &RedisApiKeyDirectory, token: &str) -> Option<Outcome> {
     find(directory, token).now_or_never().map(outcome)
+}
+
+/// Whether the directory accepts a token without a lookup.
+pub(crate) fn find_in_memory(directory: &RedisApiKeyDirectory, token: &str) -> bool {
+    let digest = ApiKeyDigest::of(&token.into());
+    directory.find_in_memory(&digest).is_some()
 }
 
 /// Uses a token until it has this outcome. Until then, each request fails.

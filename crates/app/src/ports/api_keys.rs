@@ -23,6 +23,12 @@ pub trait ApiKeyDirectory: Send + Sync {
     /// # Errors
     /// See [`StoreFailure`].
     async fn find(&self, digest: ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, StoreFailure>;
+
+    /// Returns the key that `find` would return without waiting. `None`: `find` waits, or finds no key. A directory
+    /// that has every key in memory waits for none of them.
+    fn find_in_memory(&self, _digest: &ApiKeyDigest) -> Option<Arc<ApiKey>> {
+        None
+    }
 }
 
 /// Administration of API keys. Each [`ApiKeyDirectory`] over the same store follows its changes.
