@@ -3,9 +3,7 @@
 use actix_web::{
     HttpRequest,
     error::PayloadError,
-    http::header::{
-        CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
-    },
+    http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap},
     web::{Bytes, Data, Payload},
 };
 use futures_util::StreamExt;
@@ -65,25 +63,46 @@ fn check_headers(headers: &HeaderMap) -> Result<(), ApiError> {
     check_content_type(headers)
 }
 
+/// Every element of the list must be `identity`. Empty elements do not count (RFC 9110, section 5.6.1.2).
 fn check_content_encoding(headers: &HeaderMap) -> Result<(), ApiError> {
-    let identity = |value: &HeaderValue| {
-        value
-            .as_bytes()
-            .trim_ascii()
-            .eq_ignore_ascii_case(b"identity")
-    };
-    if headers.get_all(CONTENT_ENCODING).all(identity) {
-        Ok(())
-    } else {
-        Err(ApiError::UnsupportedContentEncoding)
+    let refused = headers
+        .get_all(CONTENT_ENCODING)
+        .flat_map(|line| line.as_bytes().split(|&byte| byte == b','))
+        .map(<[u8]>::trim_ascii)
+        .find(|element| !element.is_empty() && !element.eq_ignore_ascii_case(b"identity"));
+    match refused {
+        Some(encoding) => Err(ApiError::UnsupportedContentEncoding(shown(encoding))),
+        None => Ok(()),
     }
 }
 
+/// Accepts `application/json` and `application/*+json`, in UTF-8: JSON has no other encoding (RFC 8259, section 8.1).
 fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
-    match single(headers, CONTENT_TYPE).and_then(|value| parse_media_type(value.to_str().ok()?)) {
-        Some(mime) if is_json(&mime) => Ok(()),
-        _ => Err(ApiError::UnsupportedContentType),
+    let refused = |text| Err(ApiError::UnsupportedContentType(text));
+    let values: Vec<_> = headers.get_all(CONTENT_TYPE).collect();
+    let [value] = values[..] else {
+        return refused(format!("{} values of Content-Type", values.len()));
+    };
+    let Some(mime) = value
+        .to_str()
+        .ok()
+        .and_then(parse_media_type)
+        .filter(is_json)
+    else {
+        return refused(shown(value.as_bytes()));
+    };
+    let charset = mime
+        .params()
+        .find(|(name, charset)| *name == mime::CHARSET && !is_utf_8(charset.as_str()));
+    match charset {
+        Some((_, charset)) => refused(format!("charset={}", shown(charset.as_str().as_bytes()))),
+        None => Ok(()),
     }
+}
+
+/// Returns the beginning of a header value, for a message.
+fn shown(value: &[u8]) -> String {
+    String::from_utf8_lossy(value).chars().take(64).collect()
 }
 
 /// `mime` accepts neither spaces before a semicolon nor empty parameters, which RFC 9110, section 5.6.6, allows.
@@ -99,27 +118,29 @@ fn parse_media_type(text: &str) -> Option<Mime> {
     })
 }
 
-/// `application/json` or `application/*+json`, in UTF-8: JSON has no other encoding (RFC 8259, section 8.1).
 fn is_json(mime: &Mime) -> bool {
-    mime.type_() == mime::APPLICATION
-        && mime.suffix().unwrap_or(mime.subtype()) == mime::JSON
-        && mime
-            .get_param(mime::CHARSET)
-            .is_none_or(|charset| charset == mime::UTF_8)
+    mime.type_() == mime::APPLICATION && mime.suffix().unwrap_or(mime.subtype()) == mime::JSON
 }
 
-/// Value of a header that is given exactly once.
-fn single(headers: &HeaderMap, name: HeaderName) -> Option<&HeaderValue> {
-    let mut values = headers.get_all(name);
-    let value = values.next()?;
-    values.next().is_none().then_some(value)
+/// Returns whether this is a name of UTF-8, or of a part of it.
+fn is_utf_8(charset: &str) -> bool {
+    ["utf-8", "utf8", "us-ascii", "ascii"]
+        .iter()
+        .any(|name| charset.eq_ignore_ascii_case(name))
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::ErrorKind;
 
-    use actix_web::{FromRequest, ResponseError, dev, http::StatusCode, test::TestRequest};
+    use actix_web::{
+        FromRequest, ResponseError, dev,
+        http::{
+            StatusCode,
+            header::{HeaderName, HeaderValue},
+        },
+        test::TestRequest,
+    };
     use futures_util::{
         FutureExt, Stream,
         stream::{iter, pending},
@@ -223,6 +244,11 @@ mod tests {
             "application/json;charset=UTF-8",
             "application/json\t;\tcharset=\"utf-8\" ; x=y",
             "application/json ; ; charset=utf-8;;",
+            "application/json; charset=utf8",
+            "application/json; charset=\"UTF8\"",
+            "application/json; charset=us-ascii",
+            "application/json; charset=\"ASCII\"",
+            "application/json; CHARSET=Utf-8; charset=utf8",
             "application/merge-patch+json; charset=utf-8",
         ] {
             assert!(
@@ -257,7 +283,15 @@ mod tests {
 
     #[test]
     fn only_an_unencoded_body_is_accepted() {
-        for good in [&[][..], &["identity"], &["Identity"]] {
+        for good in [
+            &[][..],
+            &["identity"],
+            &["Identity"],
+            &[""],
+            &["", ""],
+            &["identity,"],
+            &[", ,identity\t,, IDENTITY"],
+        ] {
             assert!(
                 check_content_encoding(&with(&CONTENT_ENCODING, good)).is_ok(),
                 "{good:?}"
@@ -268,12 +302,46 @@ mod tests {
             &["br"],
             &["identity, gzip"],
             &["identity", "gzip"],
-            &[""],
+            &[",gzip"],
+            &["identity;q=1"],
         ] {
             assert!(
                 check_content_encoding(&with(&CONTENT_ENCODING, bad)).is_err(),
                 "{bad:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_refusal_names_what_was_refused() {
+        let long = "x".repeat(1000);
+        for (values, expected) in [
+            (&[][..], "0 values of Content-Type"),
+            (&["a/b", "a/b"], "2 values of Content-Type"),
+            (&["text/plain"], "text/plain"),
+            (&["json"], "json"),
+            (&["text/plain; charset=utf-8"], "text/plain; charset=utf-8"),
+            (&["application/json; charset=latin1"], "charset=latin1"),
+            (&["application/json;charset=\"UTF-16\""], "charset=utf-16"),
+            (
+                &["application/json; charset=utf-8; charset=cp1252"],
+                "charset=cp1252",
+            ),
+            (&[&long], &long[..64]),
+        ] {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(CONTENT_TYPE, HeaderValue::from_str(value).unwrap());
+            }
+            let refused = check_content_type(&headers).unwrap_err().to_string();
+            let message =
+                "the request body must be JSON in UTF-8 (Content-Type: application/json), not";
+            assert_eq!(refused, format!("{message} {expected}"), "{values:?}");
+        }
+        let refused = check_content_encoding(&with(&CONTENT_ENCODING, &["identity, br"]));
+        assert_eq!(
+            refused.unwrap_err().to_string(),
+            "the request body must not be encoded, but its Content-Encoding is br"
+        );
     }
 }

@@ -203,6 +203,9 @@ mod tests {
             ("gzip;q=-1", false),
             ("br;q=9, gzip", true),
             (";;;,gzip", true),
+            (",gzip", true),
+            ("gzip, ,", true),
+            (" ,,gzip,,br;q=0.1", true),
         ] {
             assert_eq!(
                 prefers_gzip(&accepting(&[value.as_bytes()])),

@@ -55,10 +55,10 @@ pub(crate) enum ApiError {
     RequestTimeout,
     #[error("the request body must have at most {0} bytes")]
     PayloadTooLarge(usize),
-    #[error("the request body must be JSON in UTF-8: Content-Type: application/json")]
-    UnsupportedContentType,
-    #[error("the request body must not be encoded: Content-Encoding: identity")]
-    UnsupportedContentEncoding,
+    #[error("the request body must be JSON in UTF-8 (Content-Type: application/json), not {0}")]
+    UnsupportedContentType(String),
+    #[error("the request body must not be encoded, but its Content-Encoding is {0}")]
+    UnsupportedContentEncoding(String),
     #[error("an earlier request with this Idempotency-Key is in flight; retry later")]
     IdempotencyConflict,
     #[error("this Idempotency-Key was used for another pet")]
@@ -122,7 +122,7 @@ impl ApiError {
             Self::IdempotencyConflict => (409, "idempotency_conflict"),
             Self::Gone => (410, "gone"),
             Self::PayloadTooLarge(_) => (413, "payload_too_large"),
-            Self::UnsupportedContentType | Self::UnsupportedContentEncoding => {
+            Self::UnsupportedContentType(_) | Self::UnsupportedContentEncoding(_) => {
                 (415, "unsupported_media_type")
             }
             Self::IdempotencyMismatch => (422, "idempotency_mismatch"),
@@ -163,7 +163,7 @@ impl ApiError {
                 ));
             }
             Self::MethodNotAllowed(methods) => (ALLOW, *methods),
-            Self::UnsupportedContentEncoding => (ACCEPT_ENCODING, "identity"),
+            Self::UnsupportedContentEncoding(_) => (ACCEPT_ENCODING, "identity"),
             Self::TooManyAuthFailures(seconds) => return Some((RETRY_AFTER, (*seconds).into())),
             Self::IdempotencyConflict
             | Self::RateLimited

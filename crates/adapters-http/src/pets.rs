@@ -16,13 +16,14 @@ pub(crate) use idempotency_key::IDEMPOTENCY_REPLAYED;
 pub(crate) use list::list_pets;
 
 use animal_store_domain::{NewPet, Pet};
+use new_pet_request::Subject;
 
 /// Parses a line of a file of pets, which has the shape of a request body of `createPet`.
 ///
 /// # Errors
 /// Every problem of the line, for people.
 pub fn parse_line(line: &[u8]) -> Result<NewPet, String> {
-    new_pet_request::parse(line, "the line")
+    new_pet_request::parse(line, Subject::Line)
 }
 
 /// Returns a pet as a line of NDJSON: a JSON object with the id, and a line feed.

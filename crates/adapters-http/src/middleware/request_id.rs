@@ -23,7 +23,7 @@ fn is_safe(id: &[u8]) -> bool {
     (1..=MAX_BYTES).contains(&id.len())
         && id
             .iter()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"._~-".contains(byte))
+            .all(|byte| byte.is_ascii_alphanumeric() || b"._~:=/+@#-".contains(byte))
 }
 
 #[cfg(test)]
@@ -38,7 +38,16 @@ mod tests {
 
     #[test]
     fn an_id_that_is_safe_to_print_is_kept_and_any_other_is_replaced() {
-        for good in ["a", "0AZ_az.~-9", &"x".repeat(128)] {
+        for good in [
+            "a",
+            "0AZ_az.~-9",
+            "7F000001:8296_7F000001:1F90_65A0C3F1_0001:1B2C",
+            "8e03978e-40d5-43e8-bc93-6894a57f9324#12",
+            "Root=1-67891233-abcdef012345678912345678",
+            "a/b+c==",
+            "a@b",
+            &"x".repeat(128),
+        ] {
             assert_eq!(id_for(good.as_bytes()), good);
         }
         for bad in [
@@ -46,8 +55,9 @@ mod tests {
             "a b",
             "a\tb",
             "a,b",
-            "a:b",
-            "a@b",
+            "a;b",
+            "a%b",
+            "a\"b",
             "{}",
             "<script>",
             "ü",

@@ -8,7 +8,8 @@ use tracing::Instrument;
 
 use super::{
     idempotency_key::{self, IDEMPOTENCY_REPLAYED},
-    new_pet_request, pet_response,
+    new_pet_request::{self, Subject},
+    pet_response,
 };
 use crate::{
     auth, body,
@@ -29,7 +30,7 @@ pub(crate) async fn create_pet(
         // For the request log.
         request.extensions_mut().insert(key.clone());
     }
-    let pet = new_pet_request::parse(&body, "the request body").map_err(ApiError::InvalidBody)?;
+    let pet = new_pet_request::parse(&body, Subject::RequestBody).map_err(ApiError::InvalidBody)?;
     let add = use_cases.create_pet.execute(
         &access,
         AddPet {

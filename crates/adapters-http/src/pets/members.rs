@@ -85,9 +85,9 @@ pub(super) fn of_object<'a, const N: usize>(
 /// A visitor for the members with these names.
 struct ObjectVisitor<'n, const N: usize>([&'n str; N]);
 
-/// A name without a copy, unless it has escapes.
+/// A name without a copy, unless it has escapes. Its bytes, because one with half of a surrogate pair is valid JSON.
 #[derive(Deserialize)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+struct Name<'a>(#[serde(borrow)] Cow<'a, [u8]>);
 
 impl<'de, const N: usize> Visitor<'de> for ObjectVisitor<'_, N> {
     type Value = [Member<'de>; N];
@@ -99,7 +99,7 @@ impl<'de, const N: usize> Visitor<'de> for ObjectVisitor<'_, N> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut members = array::from_fn(|_| Member::Absent);
         while let Some((Name(name), value)) = map.next_entry::<Name<'de>, &'de RawValue>()? {
-            if let Some(index) = self.0.iter().position(|known| *known == name) {
+            if let Some(index) = self.0.iter().position(|known| known.as_bytes() == &*name) {
                 members[index].set(value.get().into());
             }
         }

@@ -8,6 +8,8 @@ use super::{
     numbers,
 };
 
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// The members, in the order in which problems are reported.
 const MEMBERS: [&str; 3] = ["name", "categoryId", "status"];
 
@@ -25,16 +27,42 @@ struct NewPetRequest<'a> {
     status: Member<'a>,
 }
 
-/// Parses a request body, or another text of the same shape. `subject` names it in problems.
-pub(super) fn parse(json: &[u8], subject: &str) -> Result<NewPet, String> {
-    let invalid = |problem: &str| format!("{subject} must be {problem}");
-    let text = str::from_utf8(json).map_err(|_| invalid("JSON in UTF-8"))?;
+/// What contains a pet.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Subject {
+    RequestBody,
+    Line,
+}
+
+impl Subject {
+    fn invalid(self, problem: &str) -> String {
+        let name = match self {
+            Self::RequestBody => "the request body",
+            Self::Line => "the line",
+        };
+        format!("{name} must be {problem}")
+    }
+
+    fn invalid_json(self, error: &serde_json::Error) -> String {
+        let column = error.column();
+        let place = match self {
+            Self::RequestBody => format!("line {}, column {column}", error.line()),
+            Self::Line => format!("column {column}"),
+        };
+        self.invalid(&format!("valid JSON: error at {place}"))
+    }
+}
+
+/// Parses a request body or a line. A byte order mark before it is ignored (RFC 8259, section 8.1).
+pub(super) fn parse(json: &[u8], subject: Subject) -> Result<NewPet, String> {
+    let json = json.strip_prefix(BYTE_ORDER_MARK).unwrap_or(json);
+    let text = str::from_utf8(json).map_err(|_| subject.invalid("JSON in UTF-8"))?;
     let [name, category_id, status] = members::of_object(text, MEMBERS).map_err(|error| {
-        invalid(if error.is_data() {
-            "a JSON object"
+        if error.is_data() {
+            subject.invalid("a JSON object")
         } else {
-            "valid JSON"
-        })
+            subject.invalid_json(&error)
+        }
     })?;
     let request = NewPetRequest {
         name,
@@ -74,7 +102,11 @@ fn check_status(member: &Member) -> Result<(), ValidationError> {
 
 fn parse_name(member: &Member) -> Result<PetName, ValidationError> {
     member.required(|json| {
-        let text = parse_string(json).ok_or("must be a string")?;
+        let text = parse_string(json).ok_or(if json.starts_with('"') {
+            "must be valid Unicode, without half of a surrogate pair"
+        } else {
+            "must be a string"
+        })?;
         PetName::parse(&text).map_err(|error| error.to_string())
     })
 }
@@ -88,7 +120,13 @@ fn parse_category_id(member: &Member) -> Result<CategoryId, ValidationError> {
 }
 
 fn parse_status(member: &Member) -> Result<Option<PetStatus>, ValidationError> {
-    member.optional(|json| parse_string(json).ok_or(PetStatusError)?.parse().map(Some))
+    member.optional(|json| {
+        let status = parse_string(json).and_then(|status| status.parse().ok());
+        status.map(Some).ok_or_else(|| match json {
+            "null" => format!("{PetStatusError}, or left out"),
+            _ => PetStatusError.to_string(),
+        })
+    })
 }
 
 fn parse_string(json: &str) -> Option<String> {
@@ -102,7 +140,7 @@ mod tests {
     use super::*;
 
     fn problems_of(body: &str) -> String {
-        match parse(body.as_bytes(), "the request body") {
+        match parse(body.as_bytes(), Subject::RequestBody) {
             Err(problems) => problems,
             other => panic!("{body} is {other:?}"),
         }
@@ -121,7 +159,14 @@ mod tests {
         for (name, problem) in [
             (r#"" ""#, "name must not be blank"),
             (r#""a\u0000""#, "name must not contain control characters"),
-            (r#""\ud800""#, "name must be a string"),
+            (
+                r#""\ud800""#,
+                "name must be valid Unicode, without half of a surrogate pair",
+            ),
+            (
+                r#""a\udfff\ud800b""#,
+                "name must be valid Unicode, without half of a surrogate pair",
+            ),
             ("null", "name must be a string"),
             (
                 &format!(r#""{}""#, "x".repeat(256)),
@@ -147,7 +192,7 @@ mod tests {
                 "categoryId must be a 64-bit integer"
             );
         }
-        for status in ["null", r#""""#, r#""Sold""#, "1", "[]", r#"["sold"]"#] {
+        for status in [r#""""#, r#""Sold""#, "1", "[]", r#"["sold"]"#] {
             assert_eq!(
                 problems_of(&format!(
                     r#"{{"name":"Rex","categoryId":1,"status":{status}}}"#
@@ -155,6 +200,48 @@ mod tests {
                 "status must be one of available, pending, sold"
             );
         }
+    }
+
+    #[test]
+    fn the_message_about_a_status_of_null_says_that_the_member_may_be_left_out() {
+        assert_eq!(
+            problems_of(r#"{"name":"Rex","categoryId":1,"status":null}"#),
+            "status must be one of available, pending, sold, or left out"
+        );
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_ignored_before_the_object_alone() {
+        for body in [
+            "\u{feff}{\"name\":\"Rex\",\"categoryId\":1}",
+            "\u{feff} \r\n{\"name\":\"Rex\",\"categoryId\":1}",
+        ] {
+            assert!(
+                parse(body.as_bytes(), Subject::RequestBody).is_ok(),
+                "{body}"
+            );
+        }
+        assert_eq!(
+            problems_of(" \u{feff}{}"),
+            "the request body must be valid JSON: error at line 1, column 2"
+        );
+    }
+
+    #[test]
+    fn the_message_about_invalid_json_has_the_place() {
+        for (body, place) in [
+            ("", "line 1, column 0"),
+            ("{name:1}", "line 1, column 2"),
+            ("{\n  \"name\": 1,\n}", "line 3, column 1"),
+            ("{}\n{}", "line 2, column 1"),
+        ] {
+            let expected = format!("the request body must be valid JSON: error at {place}");
+            assert_eq!(problems_of(body), expected, "{body}");
+        }
+        assert_eq!(
+            parse(b"{\"name\":1,}", Subject::Line).unwrap_err(),
+            "the line must be valid JSON: error at column 11"
+        );
     }
 
     #[test]
@@ -171,13 +258,13 @@ mod tests {
     fn unknown_members_are_ignored_with_any_value() {
         let deep = format!("{}{}", "[".repeat(5000), "]".repeat(5000));
         let body = format!(
-            r#"{{"id":7,"Name":1,"NAME":2,"category_id":"x","huge":1e9999,"deep":{deep},"half":"\ud800","":0,
+            r#"{{"id":7,"Name":1,"NAME":2,"category_id":"x","huge":1e9999,"deep":{deep},"half":"\ud800","\udc00":1,"":0,
                "owner":1,"owner":{{"name":1,"status":"x"}},"name":"Rex","categoryId":1,"status":"sold"}}"#
         );
         let expected = NewPet::new(PetName::parse("Rex").unwrap(), CategoryId::new(1))
             .with_status(PetStatus::Sold);
         assert_eq!(
-            parse(body.as_bytes(), "the request body").unwrap(),
+            parse(body.as_bytes(), Subject::RequestBody).unwrap(),
             expected
         );
     }
@@ -207,7 +294,8 @@ mod tests {
             "",
             " ",
             "{'name':1}",
-            "\u{feff}{}",
+            "\u{feff}",
+            "\u{feff}\u{feff}{}",
         ];
         let pets = [
             r#""a":1,"#,
@@ -223,11 +311,8 @@ mod tests {
             .chain(pets.iter().map(String::as_str))
             .chain([&*deep])
         {
-            assert_eq!(
-                problems_of(body),
-                "the request body must be valid JSON",
-                "{body}"
-            );
+            let expected = "the request body must be valid JSON: error at line ";
+            assert!(problems_of(body).starts_with(expected), "{body}");
         }
         // Latin-1, a surrogate, NUL in two bytes, a byte of no encoding, UTF-16.
         for bytes in [
@@ -238,7 +323,7 @@ mod tests {
             b"\"\0a\0\"",
         ] {
             let body = [b"{\"name\":\"Rex\",\"categoryId\":7,\"a\":", bytes, b"}"].concat();
-            assert!(parse(&body, "the request body").is_err(), "{bytes:?}");
+            assert!(parse(&body, Subject::RequestBody).is_err(), "{bytes:?}");
         }
     }
 
@@ -249,7 +334,7 @@ mod tests {
             match PetName::parse(&name) {
                 Ok(name) => {
                     let expected = NewPet::new(name, CategoryId::new(category_id));
-                    prop_assert_eq!(parse(body.as_bytes(), "the request body").unwrap(), expected);
+                    prop_assert_eq!(parse(body.as_bytes(), Subject::RequestBody).unwrap(), expected);
                 }
                 Err(problem) => prop_assert_eq!(problems_of(&body), format!("name {problem}")),
             }

@@ -20,13 +20,19 @@ fn preflight(service: &Service, origin: &str, method: &str, headers: &str) -> Re
 }
 
 #[test]
-fn a_preflight_lists_every_method_and_every_header_of_the_interface() {
+fn a_preflight_of_an_allowed_origin_gets_every_method_and_every_header_whatever_it_asks_for() {
     let service = service();
-    for method in ["GET", "HEAD", "POST"] {
+    for method in ["GET", "HEAD", "POST", "DELETE", "OPTIONS", "get", "*"] {
         for headers in [
-            "idempotency-key",
-            "authorization,content-type,idempotency-key,x-request-id",
+            "",
+            ",",
+            "authorization,,content-type,",
+            "authorization,traceparent,tracestate,baggage",
             "X-Request-Id ,\tAUTHORIZATION",
+            "authorization,x-other",
+            "authorization;content-type",
+            "*",
+            "\u{e9}",
         ] {
             let response = preflight(&service, SHOP, method, headers);
             response
@@ -36,20 +42,18 @@ fn a_preflight_lists_every_method_and_every_header_of_the_interface() {
                 response.items("Access-Control-Allow-Methods"),
                 ["get", "head", "post"]
             );
-            let headers = [
-                "authorization",
-                "content-type",
-                "idempotency-key",
-                "x-request-id",
-            ];
-            assert_eq!(response.items("Access-Control-Allow-Headers"), headers);
+            let headers = "authorization baggage content-type idempotency-key traceparent tracestate x-request-id";
+            assert_eq!(
+                response.items("Access-Control-Allow-Headers").join(" "),
+                headers
+            );
             response.assert_header("Access-Control-Max-Age", Some("3600"));
         }
     }
 }
 
 #[test]
-fn a_preflight_for_another_origin_method_or_header_is_refused() {
+fn a_preflight_of_another_origin_is_refused() {
     let service = service();
     let origins = [
         "",
@@ -64,24 +68,13 @@ fn a_preflight_for_another_origin_method_or_header_is_refused() {
         "https://SHOP.example",
         "https://shop.ex\u{e4}mple",
     ];
-    let headers = [
-        "x-other",
-        "authorization,x-other",
-        "authorization;content-type",
-        "cookie",
-        "*",
-        "\u{e9}",
-    ];
     for origin in origins {
         let list = service.request("GET", "").header("Origin", origin).send();
         list.assert_status(200)
             .assert_header("Access-Control-Allow-Origin", None);
     }
-    let by_origin = origins.map(|origin| preflight(&service, origin, "GET", "authorization"));
-    let by_method = ["PUT", "DELETE", "OPTIONS", "get", "*"]
-        .map(|method| preflight(&service, SHOP, method, "authorization"));
-    let by_header = headers.map(|headers| preflight(&service, SHOP, "POST", headers));
-    for response in by_origin.iter().chain(&by_method).chain(&by_header) {
+    for origin in origins {
+        let response = preflight(&service, origin, "GET", "authorization");
         response
             .assert_status(200)
             .assert_header("Content-Type", None);
@@ -92,11 +85,7 @@ fn a_preflight_for_another_origin_method_or_header_is_refused() {
                 .any(|name| name.starts_with("access-control-")),
             "{response:?}"
         );
-        let vary = [
-            "access-control-request-headers",
-            "access-control-request-method",
-            "origin",
-        ];
+        let vary = ["access-control-request-method", "origin"];
         assert_eq!(
             (response.items("Vary"), &response.body[..]),
             (vary.map(str::to_owned).to_vec(), &b""[..])

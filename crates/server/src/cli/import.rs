@@ -38,6 +38,9 @@ const IN_FLIGHT: usize = 1_000;
 /// Longest line in bytes: a pet has at most a name of 255 characters, each with at most 12 bytes in JSON.
 const MAX_BYTES: usize = 16 * 1024;
 
+/// The beginning of a file of some editors.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// Number of bytes that are read at once.
 const READ_BYTES: usize = 64 * 1024;
 
@@ -74,6 +77,11 @@ pub(super) async fn run(args: ImportArgs, storage: StorageConfig) -> anyhow::Res
         Some(path) => Box::new(File::open(path).await.with_context(unreadable)?),
         None => Box::new(stdin()),
     });
+    let is_array = lines.is_array().await.context("the input cannot be read")?;
+    ensure!(
+        !is_array,
+        "the input is a JSON array, not a pet per line: convert it with jq -c '.[]'"
+    );
     let usage = if args.create {
         FileUse::WriteOrCreate
     } else {
@@ -182,6 +190,13 @@ impl Lines {
         }
     }
 
+    /// Returns whether the input begins as a JSON array. Reads no line.
+    async fn is_array(&mut self) -> io::Result<bool> {
+        let start = self.input.fill_buf().await?;
+        let start = start.strip_prefix(BYTE_ORDER_MARK).unwrap_or(start);
+        Ok(start.trim_ascii_start().starts_with(b"["))
+    }
+
     /// Returns the pet of the next line that is not blank and a key that identifies the line by its content, or every
     /// reason why it contains no valid pet.
     async fn next(&mut self) -> io::Result<Option<Result<(NewPet, String), String>>> {
@@ -200,7 +215,8 @@ impl Lines {
             if text.is_empty() {
                 return Ok(None);
             }
-            if !text.trim_ascii().is_empty() {
+            let content = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&text);
+            if !content.trim_ascii().is_empty() {
                 return Ok(Some(parse_line(&text).map(|pet| self.with_key(pet))));
             }
         }
@@ -270,6 +286,31 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_byte_order_mark_before_the_first_line_is_ignored() {
+        let pet = "{\"name\":\"a\",\"categoryId\":1}\n";
+        let expected = lines(pet).await;
+        assert_eq!(lines(&format!("\u{feff}{pet}")).await, expected);
+        let after_blank = lines(&format!("\u{feff}\r\n{pet}")).await;
+        assert_eq!(after_blank, [(2, expected[0].1.clone())]);
+        assert_eq!(lines("\u{feff}").await, []);
+    }
+
+    #[tokio::test]
+    async fn only_an_input_that_begins_with_a_bracket_is_an_array() {
+        for (text, expected) in [
+            ("[", true),
+            ("[{\"name\":\"a\",\"categoryId\":1}]\n", true),
+            ("\u{feff}\n \t[\n{}", true),
+            ("", false),
+            ("\n{}\n[", false),
+            ("x[", false),
+        ] {
+            let mut lines = Lines::new(Box::new(io::Cursor::new(text.to_owned())));
+            assert_eq!(lines.is_array().await.unwrap(), expected, "{text:?}");
+        }
+    }
+
+    #[tokio::test]
     async fn lines_are_numbered_from_one_and_blank_ones_are_skipped() {
         let text = "\n{\"name\":\"a\"}\n \n[]\nnonsense\n";
         let lines = lines(text).await;
@@ -280,7 +321,7 @@ mod tests {
         let expected = [
             (2, "categoryId is required"),
             (4, "the line must be a JSON object"),
-            (5, "the line must be valid JSON"),
+            (5, "the line must be valid JSON: error at column 2"),
         ];
         assert_eq!(
             refused,

@@ -152,6 +152,14 @@ fn an_import_that_cannot_begin_is_refused() {
             .standard_input(input);
         import.run().assert_refused(code, &[reason]);
     }
+    let (input, mut writer) = std::io::pipe().expect("a pipe");
+    writer
+        .write_all("\u{feff}[\n{\"name\":\"Rex\",\"categoryId\":1}\n]\n".as_bytes())
+        .expect("written");
+    import(&store, "x")
+        .standard_input(input)
+        .run()
+        .assert_refused(1, &["a JSON array", "a pet per line", "jq -c '.[]'"]);
     assert!(!store.has_file());
     for args in [&named[..], &["pets", "export"], &["backup", "x"]] {
         Program::with_key()
