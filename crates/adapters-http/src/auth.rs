@@ -261,7 +261,7 @@ mod tests {
         let app = App::new()
             .app_data(Data::new(use_cases))
             .app_data(Data::new(limits))
-            .configure(routes::api);
+            .configure(|config| routes::api(config, None));
         let service = init_service(app).await;
         let mistakes = [
             ("PUT", "/v1/nowhere", "text/plain", 404),

@@ -14,8 +14,8 @@ use actix_web::{
     HttpRequest, HttpResponse,
     body::{BodySize, BoxBody, MessageBody},
     http::header::{
-        AcceptEncoding, CONTENT_ENCODING, ContentEncoding, Encoding, Header, HeaderName,
-        HeaderValue, VARY,
+        AcceptEncoding, CACHE_CONTROL, CONTENT_ENCODING, ContentEncoding, Encoding, Header,
+        HeaderName, HeaderValue, VARY,
     },
     web::Bytes,
 };
@@ -104,12 +104,14 @@ impl StaticFile {
         }
     }
 
-    /// Responds with 200 and the file in the encoding that the client prefers.
+    /// Responds with 200 and the file in the encoding that the client prefers. It may change with the program, so
+    /// caches must ask again.
     pub(crate) fn respond(&self, request: &HttpRequest) -> HttpResponse {
         let mut response = HttpResponse::Ok();
         response
             .content_type(self.content_type)
-            .insert_header(VARY_ON_ENCODING);
+            .insert_header(VARY_ON_ENCODING)
+            .insert_header((CACHE_CONTROL, "no-cache"));
         if prefers_gzip(request) {
             return response.insert_header(GZIP).body(self.gzipped.clone());
         }

@@ -163,7 +163,7 @@ fn problem(text: &str) -> Option<String> {
 
 /// Returns whether a page can have this origin. A URL can have another scheme, or a host such as `*.example` or
 /// `${host}`.
-fn is_web_origin(url: &Url) -> bool {
+pub(crate) fn is_web_origin(url: &Url) -> bool {
     let is_host_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"-._[:]".contains(&byte);
     matches!(url.scheme(), "http" | "https")
         && url

@@ -52,10 +52,10 @@ static FILES: LazyLock<[(&str, StaticFile); 4]> = LazyLock::new(|| {
     ]
 });
 
-pub(crate) async fn redirect() -> HttpResponse {
-    // Relative to the URI of the request, so that it is valid behind any base path.
+/// Leads to the page. The location is relative to the URI of the request, so that it is valid behind any base path.
+pub(crate) fn redirect(location: &'static str) -> HttpResponse {
     HttpResponse::Found()
-        .insert_header((LOCATION, "docs"))
+        .insert_header((LOCATION, location))
         .finish()
 }
 

@@ -23,6 +23,7 @@ mod metrics;
 mod middleware;
 mod openapi;
 mod pets;
+mod public_url;
 mod rate_limits;
 mod routes;
 mod serve;
@@ -36,8 +37,9 @@ pub use middleware::{
     in_flight::InFlight,
     trusted_proxies::{TrustedProxies, TrustedProxiesError},
 };
-pub use openapi::OPENAPI_DOCUMENT;
+pub use openapi::{OPENAPI_DOCUMENT, openapi_document};
 pub use pets::{line, parse_line};
+pub use public_url::{PublicUrl, PublicUrlError};
 pub use rate_limits::{AuthFailureLimiter, KeyRateLimiter};
 pub use routes::UseCases;
 pub use serve::{ApiSettings, serve_api, serve_management};

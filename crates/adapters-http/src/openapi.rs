@@ -6,17 +6,39 @@
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::sync::LazyLock;
+use std::borrow::Cow;
 
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::{HttpRequest, HttpResponse, web::Data};
 
-use crate::compression::StaticFile;
+use crate::{compression::StaticFile, public_url::PublicUrl};
 
-/// The document as JSON.
+/// The document as JSON. Its server is a relative reference.
 pub const OPENAPI_DOCUMENT: &str = include_str!("../../../docs/openapi.json");
 
-pub(crate) async fn serve(request: HttpRequest) -> HttpResponse {
-    static DOCUMENT: LazyLock<StaticFile> =
-        LazyLock::new(|| StaticFile::new("application/json", OPENAPI_DOCUMENT));
-    DOCUMENT.respond(&request)
+const SERVER: &str = r#""url": "v1""#;
+
+/// Returns the document with this server.
+pub fn openapi_document(server: Option<&PublicUrl>) -> Cow<'static, str> {
+    match server {
+        Some(url) => OPENAPI_DOCUMENT
+            .replacen(SERVER, &format!(r#""url": "{url}""#), 1)
+            .into(),
+        None => OPENAPI_DOCUMENT.into(),
+    }
+}
+
+/// The document that a service serves.
+pub(crate) struct ServedDocument(StaticFile);
+
+impl ServedDocument {
+    pub(crate) fn new(server: Option<&PublicUrl>) -> Self {
+        Self(StaticFile::new(
+            "application/json",
+            &openapi_document(server),
+        ))
+    }
+}
+
+pub(crate) async fn serve(document: Data<ServedDocument>, request: HttpRequest) -> HttpResponse {
+    document.0.respond(&request)
 }

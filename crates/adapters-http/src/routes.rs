@@ -17,6 +17,7 @@ use crate::{
     middleware::Caught,
     openapi,
     pets::{create_pet, get::deprecation_headers, get_pet, list_pets},
+    public_url::PublicUrl,
 };
 
 /// The use cases that the handlers call. Each worker has its own.
@@ -35,13 +36,14 @@ pub struct UseCases {
 }
 
 /// Routes of the API listener. Every path under `/v1` needs an API key, unknown paths included.
-pub(crate) fn api(config: &mut ServiceConfig) {
+pub(crate) fn api(config: &mut ServiceConfig, public_url: Option<&PublicUrl>) {
+    let deprecation = || deprecation_headers(public_url);
     let pets = read_only("/pets", list_pets)
         .route(web::post().to(Caught(create_pet)))
         .default_service(reject(|| ApiError::MethodNotAllowed("GET, HEAD, POST")));
     let pet = web::resource("/pets/{petId}")
-        .route(web::get().to(Caught(get_pet)).wrap(deprecation_headers()))
-        .route(web::head().to(Caught(get_pet)).wrap(deprecation_headers()))
+        .route(web::get().to(Caught(get_pet)).wrap(deprecation()))
+        .route(web::head().to(Caught(get_pet)).wrap(deprecation()))
         .default_service(reject(|| ApiError::MethodNotAllowed("GET, HEAD")));
     let v1 = web::scope("/v1")
         .wrap(from_fn(authenticate))
@@ -54,7 +56,8 @@ pub(crate) fn api(config: &mut ServiceConfig) {
         .service(read_only("/openapi.json", openapi::serve))
         .service(read_only("/docs", explorer::page))
         .service(read_only("/docs/{file}", explorer::file))
-        .service(read_only("/", explorer::redirect))
+        .service(read_only("/docs/", async || explorer::redirect("../docs")))
+        .service(read_only("/", async || explorer::redirect("docs")))
         .default_service(reject(|| ApiError::RouteNotFound));
 }
 

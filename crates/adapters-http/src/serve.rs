@@ -24,6 +24,8 @@ use crate::{
         request_log::{self, RequestLog},
         trusted_proxies::TrustedProxies,
     },
+    openapi::ServedDocument,
+    public_url::PublicUrl,
     routes::{self, UseCases},
     transport::{listener::HttpListener, tls::CurrentTlsIdentity},
 };
@@ -37,6 +39,8 @@ pub struct ApiSettings {
     pub tls: Option<CurrentTlsIdentity>,
     /// Origins whose pages may use the interface, too. `None`: responses contain no CORS headers.
     pub origins: Reloaded<AllowedOrigins>,
+    /// The URL of `/v1` as clients see it. `None`: references in responses are relative.
+    pub public_url: Option<PublicUrl>,
     /// Proxies that may report the addresses of their clients.
     pub proxies: TrustedProxies,
     /// Share of the requests that are traced, from 0 to 1. `None` if traces are off.
@@ -86,10 +90,12 @@ where
         limits,
         tls,
         origins,
+        public_url,
         proxies,
         sample_ratio,
         errors_only,
     } = settings;
+    let document = Data::new(ServedDocument::new(public_url.as_ref()));
     let in_flight = InFlight::new(limits.max_in_flight);
     let registry = registry.sub_registry_with_prefix("http");
     let metrics = Arc::new(HttpMetrics::register(registry));
@@ -130,7 +136,9 @@ where
             .app_data(Data::new(use_cases()))
             .app_data(Data::new(limits))
             .app_data(proxies)
-            .configure(routes::api)
+            .app_data(document.clone())
+            .app_data(public_url.clone())
+            .configure(|config| routes::api(config, public_url.as_ref()))
             .wrap_fn(move |request, service| in_flight::limit(&in_flight, request, service))
             .wrap_fn(move |request, service| cors::apply(origins.load_full(), request, service))
             .wrap_fn(move |request, service| {

@@ -28,6 +28,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use animal_store_adapters_http::{PublicUrl, openapi_document};
 use animal_store_adapters_postgres::Migrations;
 use animal_store_adapters_sqlite::SqliteFile;
 use animal_store_telemetry::stderr;
@@ -81,7 +82,11 @@ enum Command {
     },
     /// Prints the OpenAPI document of the API.
     #[command(name = "openapi")]
-    OpenApi,
+    OpenApi {
+        /// URL of the API, such as https://shop.example/v1, as the server of the document.
+        #[arg(long, value_name = "URL")]
+        server: Option<String>,
+    },
     /// Runs the pending migrations of PostgreSQL or of the file, and prints their versions.
     Migrate {
         /// Prints the versions of the pending migrations without running them.
@@ -154,7 +159,11 @@ fn execute(command: Command, options: &Options) -> anyhow::Result<()> {
         Command::Copy(args) => move_pets(copy::run(&args)),
         Command::Doctor { json } => block_on(doctor::run(json, &sources)),
         Command::Health { timeout } => block_on(health::run(timeout, &sources)),
-        Command::OpenApi => print(animal_store_adapters_http::OPENAPI_DOCUMENT),
+        Command::OpenApi { server } => {
+            let server = server.as_deref().map(PublicUrl::parse).transpose();
+            let server = server.map_err(|error| InvalidConfig(format!("--server {error}")))?;
+            print(openapi_document(server.as_ref()).as_bytes())
+        }
         Command::Completions { shell } => {
             let mut script = Vec::new();
             // The completions name every command: those of `help` would repeat them.

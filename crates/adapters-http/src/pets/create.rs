@@ -14,6 +14,7 @@ use super::{
 use crate::{
     auth, body,
     error::{ApiError, JSON},
+    public_url::PublicUrl,
     routes::UseCases,
     traces,
 };
@@ -43,8 +44,9 @@ pub(crate) async fn create_pet(
     if replayed {
         response.insert_header((IDEMPOTENCY_REPLAYED, "true"));
     }
-    // Relative to the URI of the request, so that it is valid behind any base path.
-    let location = format!("pets/{}", pet.id().get());
+    // Without a public URL relative to the URI of the request, so that it is valid behind any base path.
+    let base = PublicUrl::of(&request).map_or_else(String::new, PublicUrl::base);
+    let location = format!("{base}pets/{}", pet.id().get());
     Ok(response
         .insert_header((LOCATION, location))
         .content_type(JSON)

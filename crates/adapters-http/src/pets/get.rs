@@ -14,6 +14,7 @@ use super::{numbers, pet_response};
 use crate::{
     auth,
     error::{ApiError, JSON},
+    public_url::PublicUrl,
     routes::UseCases,
     traces,
 };
@@ -27,11 +28,15 @@ pub(crate) const REMOVED_ON: &str = "Thu, 05 Dec 2030 00:00:00 GMT";
 pub(crate) const SUCCESSOR: &str = r#"<../pets>; rel="successor-version""#;
 
 /// Headers of every response of the operation, errors included.
-pub(crate) fn deprecation_headers() -> DefaultHeaders {
+pub(crate) fn deprecation_headers(public_url: Option<&PublicUrl>) -> DefaultHeaders {
+    let successor = match public_url {
+        Some(url) => SUCCESSOR.replacen("../", &url.base(), 1),
+        None => SUCCESSOR.to_owned(),
+    };
     DefaultHeaders::new()
         .add((DEPRECATION, DEPRECATED_SINCE))
         .add((SUNSET, REMOVED_ON))
-        .add((LINK, SUCCESSOR))
+        .add((LINK, successor))
 }
 
 pub(crate) async fn get_pet(

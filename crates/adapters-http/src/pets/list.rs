@@ -8,6 +8,7 @@ use super::{list_query, pet_response};
 use crate::{
     auth, compression,
     error::{ApiError, JSON},
+    public_url::PublicUrl,
     routes::UseCases,
     traces,
 };
@@ -25,7 +26,7 @@ pub(crate) async fn list_pets(
         .await?;
     let mut response = HttpResponse::Ok();
     if let Some(next) = page.next {
-        response.insert_header((LINK, next_link(query, next)));
+        response.insert_header((LINK, next_link(PublicUrl::of(&request), query, next)));
     }
     let response = response
         .content_type(JSON)
@@ -33,9 +34,11 @@ pub(crate) async fn list_pets(
     Ok(compression::negotiate(&request, response))
 }
 
-/// The link to the next page (RFC 8288), relative to the URI of the request, so that it is valid behind any base path.
-fn next_link(query: ListQuery, next: PetId) -> String {
-    let mut link = format!("<?limit={}", query.limit.get());
+/// The link to the next page (RFC 8288). Without a public URL it is relative to the URI of the request, so that it is
+/// valid behind any base path.
+fn next_link(public_url: Option<&PublicUrl>, query: ListQuery, next: PetId) -> String {
+    let list = public_url.map_or_else(String::new, |url| url.base() + "pets");
+    let mut link = format!("<{list}?limit={}", query.limit.get());
     if let Some(status) = query.status {
         let _ = write!(link, "&status={}", status.as_str());
     }
@@ -63,12 +66,17 @@ mod tests {
         };
 
         assert_eq!(
-            next_link(query, next),
+            next_link(None, query, next),
             r#"<?limit=7&status=sold&cursor=AAAAAAAAAAE>; rel="next""#
         );
         assert_eq!(
-            next_link(ListQuery::default(), next),
+            next_link(None, ListQuery::default(), next),
             r#"<?limit=20&cursor=AAAAAAAAAAE>; rel="next""#
+        );
+        let public_url = PublicUrl::parse("https://shop.example/api/v1").unwrap();
+        assert_eq!(
+            next_link(Some(&public_url), query, next),
+            r#"<https://shop.example/api/v1/pets?limit=7&status=sold&cursor=AAAAAAAAAAE>; rel="next""#
         );
     }
 }

@@ -71,6 +71,7 @@ impl Service {
             limits,
             tls: None,
             origins,
+            public_url: None,
             proxies,
             sample_ratio: None,
             errors_only,

@@ -155,10 +155,12 @@ fn text(
     let text = format!("\n  The animal store listens on {listens}.\n  {notice}{tls_notice}\n\n");
     let Some(token) = token else { return text };
     let is_local = http.tls.is_some() && address.ip().is_loopback();
-    let url = if is_local {
-        format!("https://localhost:{}", address.port())
+    let url = if let Some(public_url) = &http.public_url {
+        public_url.to_string()
+    } else if is_local {
+        format!("https://localhost:{}/v1", address.port())
     } else {
-        listens.clone()
+        format!("{listens}/v1")
     };
     let curl = format!(
         "curl -i -H 'Authorization: Bearer {}'",
@@ -166,8 +168,8 @@ fn text(
     );
     let pet = r#"{"name":"Rex","categoryId":1,"status":"available"}"#;
     format!(
-        "{text}  {curl} -d '{pet}' -H 'Content-Type: application/json' '{url}/v1/pets'\n  \
-         {curl} '{url}/v1/pets?status=available'\n\n  In a browser, with the same key: {listens}/docs\n\n"
+        "{text}  {curl} -d '{pet}' -H 'Content-Type: application/json' '{url}/pets'\n  \
+         {curl} '{url}/pets?status=available'\n\n  In a browser, with the same key: {listens}/docs\n\n"
     )
 }
 

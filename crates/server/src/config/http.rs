@@ -9,7 +9,7 @@ use std::{
 
 use animal_store_adapters_http::{
     AllowedOrigins, ApiSettings, AuthFailureLimiter, CurrentTlsIdentity, KeyRateLimiter, Limits,
-    RateLimit, TlsFiles, TlsFilesError, TrustedProxies, reloaded,
+    PublicUrl, RateLimit, TlsFiles, TlsFilesError, TrustedProxies, reloaded,
 };
 
 use super::{
@@ -48,6 +48,9 @@ pub(super) fn read(values: &mut Values) -> (SocketAddr, ApiSettings, bool) {
         /// Origins of web pages that may use the API, such as `https://shop.example`: a list, or a text with
         /// commas. `*`: every origin. SIGHUP reloads it.
         origins = list("http.cors_origins", AllowedOrigins::parse);
+        /// URL of `/v1` as clients see it, such as `https://shop.example/v1`: links are absolute then. Unset, they are
+        /// relative, and valid behind any proxy.
+        public_url = value("http.public_url", "", |text| Ok(text.to_owned()));
         /// IP addresses and networks, such as `10.0.0.0/8`, of proxies: a list, or a text with commas. The client
         /// of their requests is the rightmost untrusted address in `X-Forwarded-For`.
         proxies = list("http.trusted_proxies", TrustedProxies::parse);
@@ -69,6 +72,10 @@ pub(super) fn read(values: &mut Values) -> (SocketAddr, ApiSettings, bool) {
         &["http.rate_limit.burst", "http.rate_limit.per_second"],
         "requires http.rate_limit.per_second",
     );
+    let public_url = (!public_url.is_empty()).then(|| PublicUrl::parse(&public_url));
+    let public_url = values
+        .checked("http.public_url", public_url.transpose())
+        .flatten();
     let tls = read_tls(values);
     let rate_limit = per_second.map(|per_second| RateLimit {
         per_second,
@@ -93,6 +100,7 @@ pub(super) fn read(values: &mut Values) -> (SocketAddr, ApiSettings, bool) {
             limits,
             tls,
             origins,
+            public_url,
             proxies,
             sample_ratio: None,
             errors_only,

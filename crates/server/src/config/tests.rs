@@ -171,6 +171,11 @@ fn every_key_sets_its_field() {
         ("http.keep_alive", "1h", "keep_alive: 3600s,"),
         ("http.cors_origins", "*", "origins: ArcSwapAny(Some(Any))"),
         (
+            "http.public_url",
+            "https://shop.example/v1/",
+            r#"public_url: Some(PublicUrl("https://shop.example/v1"))"#,
+        ),
+        (
             "http.trusted_proxies",
             "10.0.0.0/8, ::1",
             "networks: [10.0.0.0/8, ::1/128]",
@@ -184,7 +189,7 @@ fn every_key_sets_its_field() {
         (
             "http.auth_failures.per_minute",
             "7",
-            "AuthFailureLimiter(Buckets { interval: 8.571428571s",
+            "AuthFailureLimiter { failures: Buckets { interval: 8.571428571s",
         ),
         ("http.deprecated_get", "gone", "serves_get_pet: false"),
         ("management.listen", "", "management: None"),

@@ -90,7 +90,6 @@ fn every_reference_of_the_page_is_a_file_of_this_service_that_may_be_cached_for_
 fn an_unknown_file_is_a_404_and_all_can_only_be_read() {
     let app = TestApp::start();
     for path in [
-        "/docs/",
         "/docs/Explorer.js",
         "/docs//explorer.js",
         "/docs/..%2fexplorer.js",
@@ -117,11 +116,25 @@ fn an_unknown_file_is_a_404_and_all_can_only_be_read() {
 }
 
 #[test]
-fn the_root_redirects_to_the_page_behind_any_base_path() {
+fn the_root_and_the_page_with_a_slash_redirect_to_the_page_behind_any_base_path() {
     let app = TestApp::start();
-    let root = app.anonymous("GET", "/?x=1").send();
-    root.assert_status(302)
-        .assert_header("Location", Some("docs"));
-    assert!(root.body.is_empty(), "{root:?}");
-    app.anonymous("HEAD", "/").send().assert_head_of(&root);
+    for (path, location) in [("/?x=1", "docs"), ("/docs/?x=1", "../docs")] {
+        let redirect = app.anonymous("GET", path).send();
+        redirect
+            .assert_status(302)
+            .assert_header("Location", Some(location));
+        assert!(redirect.body.is_empty(), "{redirect:?}");
+        app.anonymous("HEAD", path).send().assert_head_of(&redirect);
+    }
+}
+
+#[test]
+fn caches_ask_again_for_the_page_and_for_the_document() {
+    let app = TestApp::start();
+    for path in ["/docs", "/openapi.json"] {
+        app.anonymous("GET", path)
+            .send()
+            .assert_status(200)
+            .assert_header("Cache-Control", Some("no-cache"));
+    }
 }

@@ -16,6 +16,7 @@ mod explorer;
 mod headers;
 mod management;
 mod metrics;
+mod public_url;
 mod rate_limits;
 mod raw_http;
 mod raw_requests;

@@ -13,7 +13,7 @@ fn every_invalid_member_or_parameter_is_named_in_one_response() {
         .assert_error(400, "invalid_body");
     assert_eq!(
         message,
-        "name must not be blank; categoryId must be a 64-bit integer; status must be one of available, pending, sold"
+        "name must not be blank; categoryId must be a 64-bit integer; status must be one of available, pending, sold, or left out"
     );
     let message = app
         .get("/v1/pets?cursor=x&status=x&limit=101")

@@ -71,5 +71,23 @@ fn completions_and_the_document_of_the_interface_need_no_valid_configuration() {
             "{script}"
         );
     }
-    assert!(run(&["openapi"]) == include_str!("../../../../docs/openapi.json").trim_end());
+    let document = include_str!("../../../../docs/openapi.json").trim_end();
+    assert!(run(&["openapi"]) == document);
+    let url = "https://shop.example/v1";
+    let expected = document.replacen(r#""url": "v1""#, &format!(r#""url": "{url}""#), 1);
+    assert!(run(&["openapi", "--server", "https://shop.example/v1/"]) == expected);
+}
+
+#[test]
+fn a_server_that_is_not_the_url_of_the_api_is_refused_without_repeating_it() {
+    for url in [
+        "https://user:secret@shop.example/v1",
+        "https://shop.example/secret",
+    ] {
+        let exited = Program::with_key()
+            .args(&["openapi", "--server", url])
+            .run();
+        exited.assert_refused(2, &["--server must be the URL of the API", "/v1"]);
+        assert!(!format!("{exited:?}").contains("secret"), "{exited:?}");
+    }
 }

@@ -74,6 +74,16 @@ fn an_invalid_value_is_one_error_whatever_the_backend_is() {
             "must contain \"https://b.example\", as browsers send it, not",
         ),
         (
+            "http.public_url",
+            &[
+                "https://shop.example",
+                "https://:secret@shop.example/v1",
+                "/v1",
+            ],
+            "must be the URL of the API, such as https://shop.example/v1: http or https, without a user, a query or \
+             a fragment, and with /v1 at its end",
+        ),
+        (
             "http.trusted_proxies",
             &["::1,proxy"],
             "must contain IP addresses or networks such as 10.0.0.0/8, not \"proxy\"",

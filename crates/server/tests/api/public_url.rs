@@ -1,0 +1,57 @@
+//! `http.public_url`: the references in responses are absolute.
+
+use animal_store_test_servers::Response;
+use serde_json::Value;
+
+use crate::test_app::TestApp;
+
+const URL: &str = "https://shop.example/animals/v1";
+
+fn app() -> TestApp {
+    TestApp::start_with(&[("http.public_url", "https://shop.example/animals/v1/")])
+}
+
+#[track_caller]
+fn assert_link(response: &Response, link: &str) {
+    response.assert_header("Link", Some(&format!("<{URL}/{link}")));
+}
+
+#[test]
+fn every_link_and_location_is_absolute() {
+    let app = app();
+    for id in [1, 2] {
+        let created = app.post(r#"{"name":"Rex","categoryId":1,"status":"sold"}"#);
+        let location = format!("{URL}/pets/{id}");
+        created.assert_header("Location", Some(&location));
+    }
+    let list = app.get("/v1/pets?limit=1&status=sold");
+    let cursor = "limit=1&status=sold&cursor=AAAAAAAAAAE";
+    assert_link(&list, &format!(r#"pets?{cursor}>; rel="next""#));
+    app.get(&format!("/v1/pets?{cursor}"))
+        .assert_header("Link", None);
+    for (path, status) in [("/v1/pets/1", 200), ("/v1/pets/x", 404)] {
+        let found = app.get(path);
+        assert_link(
+            found.assert_status(status),
+            r#"pets>; rel="successor-version""#,
+        );
+    }
+}
+
+#[test]
+fn the_served_document_has_the_url_as_its_server_and_no_other_change() {
+    let document = |app: &TestApp| app.anonymous("GET", "/openapi.json").send().json();
+    let mut served: Value = document(&app());
+    assert_eq!(served["servers"].as_array().expect("a list").len(), 1);
+    assert_eq!(served["servers"][0]["url"], URL);
+    served["servers"][0]["url"] = "v1".into();
+    assert_eq!(served, document(&TestApp::start()));
+}
+
+#[test]
+fn the_api_explorer_stays_at_its_origin() {
+    let app = app();
+    app.anonymous("GET", "/")
+        .send()
+        .assert_header("Location", Some("docs"));
+}
