@@ -11,13 +11,15 @@ import sys
 
 # Debian packages that have no program of their name: another one that they have.
 PROGRAMS = {
-    "binutils": "strip", "dpkg-dev": "dpkg-shlibdeps", "iproute2": "ip", "nodejs": "node", "procps": "pkill",
+    "binutils": "strip", "dpkg-dev": "dpkg-shlibdeps", "golang-go": "go", "iproute2": "ip", "nodejs": "node", "procps": "pkill",
     "prometheus-alertmanager": "amtool", "systemd-container": "systemd-nspawn", "xz-utils": "xz",
 }
 # Other requirements: the packages, and a command that succeeds if they are there.
 PACKAGES = {
     # Rust needs a linker, and some dependencies compile C.
     "c-compiler": ("gcc libc6-dev", "echo '#include <stdlib.h>' | cc -fsyntax-only -x c -"),
+    "jackson": ("libjackson2-databind-java", "ls /usr/share/java/jackson-databind.jar"),
+    "jdk": ("default-jdk-headless", "command -v javac"),
     "postgresql": ("postgresql", "command -v psql && (command -v postgres || ls /usr/lib/postgresql/*/bin/postgres)"),
     "python3-pysyncobj": ("python3-pysyncobj", "/usr/bin/python3 -c 'import pysyncobj'"),
     "python3-venv": ("python3-venv", "python3 -c 'import ensurepip'"),
