@@ -20,6 +20,25 @@ const BodyAsReceived = {
   },
 };
 
+// Names that Swagger UI leaves out, or that lack the visible text.
+const NAMES = {
+  '#servers:not([aria-label])': 'Server',
+  '.close-modal:not([aria-label])': 'Close',
+  '.body-param__text:not([aria-label])': 'Request body',
+  '.examples-select-element:not([aria-label])': 'Example',
+  '.parameters-col_description > select:not([aria-label])': 'Value of the parameter',
+  '.copy-to-clipboard button:not([aria-label])': 'Copy',
+  '[aria-label="Apply credentials"]': 'Authorize: apply credentials',
+  '[aria-label="Remove authorization"]': 'Logout: remove authorization',
+};
+
+const addNames = () => {
+  for (const [selector, name] of Object.entries(NAMES)) {
+    document.querySelectorAll(selector).forEach((element) => element.setAttribute('aria-label', name));
+  }
+};
+new MutationObserver(addNames).observe(document.body, { childList: true, subtree: true });
+
 SwaggerUIBundle({
   url: 'openapi.json',
   dom_id: '#explorer',
