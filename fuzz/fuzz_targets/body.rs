@@ -2,7 +2,7 @@
 //! The pet has its values. Otherwise the problems name exactly the wrong members.
 #![no_main]
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use animal_store_adapters_http::parse_line;
 use libfuzzer_sys::fuzz_target;
@@ -22,14 +22,18 @@ fuzz_target!(|data: &[u8]| {
         }
         assert_eq!(parse_line(written.to_string().as_bytes()).as_ref(), Ok(pet));
     }
-    let Ok(Members(members)) = serde_json::from_slice(data) else {
+    let json = data.strip_prefix("\u{feff}".as_bytes()).unwrap_or(data);
+    let members = str::from_utf8(json)
+        .ok()
+        .and_then(|text| serde_json::from_str(text).ok());
+    let Some(Members(members)) = members else {
         assert!(parsed.is_err_and(|problems| problems.starts_with("the line must be ")));
         return;
     };
     let once = |name: &str| {
         let mut values = members
             .iter()
-            .filter(|(other, _)| other == name)
+            .filter(|(other, _)| other == name.as_bytes())
             .map(|(_, json)| json.get());
         let first = values.next();
         values.next().is_none().then_some(first)
@@ -109,7 +113,11 @@ fn check_integer(json: &str, parsed: Option<i64>) {
 }
 
 /// The members of an object in their order, also if one is given twice.
-struct Members(Vec<(String, Box<RawValue>)>);
+struct Members(Vec<(Vec<u8>, Box<RawValue>)>);
+
+/// A name, in which half of a surrogate pair is valid JSON.
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, [u8]>);
 
 impl<'de> Deserialize<'de> for Members {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -128,8 +136,8 @@ impl<'de> Visitor<'de> for MembersVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
         let mut members = Vec::new();
-        while let Some(member) = map.next_entry()? {
-            members.push(member);
+        while let Some((Name(name), value)) = map.next_entry::<Name<'de>, _>()? {
+            members.push((name.into_owned(), value));
         }
         Ok(Members(members))
     }
