@@ -1,6 +1,6 @@
 use std::time::SystemTime;
 
-use animal_store_app::{ApiKey, AuditEntry, from_milliseconds, milliseconds};
+use animal_store_app::{ApiKey, ApiKeyId, AuditEntry, from_milliseconds, milliseconds};
 
 /// An [`AuditEntry`] as it is stored: its time, who, what, the id, label and scopes of the key, when the new token
 /// expires, and when the old ones end. Times are in milliseconds since 1970.
@@ -60,7 +60,29 @@ pub fn audit_entry(row: AuditRow) -> Result<AuditEntry, String> {
     })
 }
 
+/// Returns the entries of rows that are kept at this time. The others only look old, if the clock is wrong.
+///
+/// # Errors
+/// The reason why the first invalid row is not valid.
+pub fn audit_entries(
+    rows: impl IntoIterator<Item = AuditRow>,
+    now: SystemTime,
+) -> Result<Vec<AuditEntry>, String> {
+    let kept_since = audit_kept_since(now);
+    rows.into_iter()
+        .filter(|row| row.0 >= kept_since)
+        .map(audit_entry)
+        .collect()
+}
+
 /// Returns the time in milliseconds before which entries are no longer kept.
 pub fn audit_kept_since(now: SystemTime) -> i64 {
     milliseconds(now - AuditEntry::KEPT)
+}
+
+/// Logs that a store has applied a revocation, and cannot record it.
+pub fn log_unrecorded_revocation(api_key: &ApiKeyId, by: &str, reason: &str) {
+    tracing::error!(
+        target: AuditEntry::LOG_TARGET, %api_key, by, reason, "the revocation is not recorded"
+    );
 }

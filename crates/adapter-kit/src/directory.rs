@@ -2,13 +2,14 @@
 //!
 //! **Problem.** A query for each request would cost more than the request, and other processes change keys.
 //!
-//! **Invariant.** A task compares the version of the keys with that of the store in each interval, and reads the
-//! changed ones. A lookup trusts the keys for a limited time after the beginning of the last successful check, and
+//! **Invariant.** A task compares the state of the keys with that of the store in each interval, and reads the changed
+//! ones, or all of them if the store has another history (`history`). A lookup trusts the keys for a limited time after the beginning of the last successful check, and
 //! otherwise waits for the next one. It compares the deadline itself, so a revoked key is accepted for that time at
 //! most, whatever delays the task. Tokens expire by the clock of the store.
 //!
 //! **Proof.** `schedules.rs` (orders of steps), `tests.rs`; the contract suites of the adapters.
 
+mod history;
 #[cfg(all(test, shuttle))]
 mod schedules;
 mod snapshot;
@@ -16,6 +17,7 @@ mod snapshot;
 mod tests;
 
 use std::{
+    mem,
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -28,15 +30,21 @@ use async_trait::async_trait;
 use prometheus_client::registry::Registry;
 use tokio::{select, sync::watch};
 
-use self::snapshot::Snapshot;
-pub use self::snapshot::{KeyChanges, StoredKey};
+use self::snapshot::{Difference, KnownKeys, Snapshot};
+pub use self::{
+    history::{KeyCounts, KeyState, MARKS_KEPT, new_mark},
+    snapshot::{KeyChanges, StoredKey},
+};
 use crate::{
     Outage,
     concurrency::{Instant, sleep, timeout_at},
     metrics::FailureCounters,
 };
 
-/// A store whose keys have a version, which each change increases.
+/// Greatest number of changed keys that are logged after one check.
+const LOGGED: usize = 1000;
+
+/// A store whose keys have a state, which each change replaces.
 pub trait KeySource: Send + 'static {
     /// Time between two checks. A check that is late by less than the difference to [`TRUST`](Self::TRUST) delays no
     /// lookup.
@@ -48,10 +56,10 @@ pub trait KeySource: Send + 'static {
     /// Returns the address of the store, for the log.
     fn address(&self) -> String;
 
-    /// Compares the version `known` with that of the store.
+    /// Compares the state `known` with that of the store.
     fn check(
         &mut self,
-        known: Option<i64>,
+        known: Option<&KeyState>,
     ) -> impl Future<Output = Result<KeyCheck, String>> + Send;
 }
 
@@ -59,7 +67,7 @@ pub trait KeySource: Send + 'static {
 pub struct KeyCheck {
     /// The time of the store.
     pub now: SystemTime,
-    /// `None`: nothing has changed since the version that was known.
+    /// `None`: the state is the one that was known.
     pub changes: Option<KeyChanges>,
 }
 
@@ -142,21 +150,36 @@ impl Readiness for ApiKeySnapshot {
 
 /// Checks the store until the directory is dropped.
 async fn follow<S: KeySource>(mut source: S, snapshot: watch::Sender<Snapshot>) {
-    let (mut known, mut outage, mut recovery_began) = (None, Outage::default(), Instant::now());
+    let mut known = None;
+    let mut outage = Outage::default();
+    let mut recovery_began = Instant::now();
     while snapshot.receiver_count() > 0 {
         let began = Instant::now();
-        let pause = match source.check(known).await {
+        let pause = match source.check(known.as_ref()).await {
             Ok(KeyCheck { now, changes }) => {
-                snapshot.send_modify(|snapshot| {
-                    if let Some(changes) = changes {
-                        if known.is_some() {
-                            log_changes(&changes);
-                        }
-                        known = Some(changes.version);
-                        snapshot.apply(changes);
+                let mut replacement = None;
+                let mut increment = Vec::new();
+                if let Some(changes) = changes {
+                    if known.is_some() {
+                        log_differences(&snapshot.borrow().keys.differences(&changes, now));
                     }
+                    known = Some(changes.state);
+                    if changes.is_complete {
+                        let keys = replacement.insert(KnownKeys::default());
+                        keys.apply(changes.keys);
+                    } else {
+                        increment = changes.keys;
+                    }
+                }
+                // Lookups wait meanwhile. The old keys are dropped afterwards.
+                snapshot.send_modify(|snapshot| {
+                    if let Some(keys) = &mut replacement {
+                        mem::swap(keys, &mut snapshot.keys);
+                    }
+                    snapshot.keys.apply(increment);
                     snapshot.clock = (now, Instant::now());
-                    (snapshot.trusted_until, snapshot.failure) = (began + S::TRUST, None);
+                    snapshot.trusted_until = began + S::TRUST;
+                    snapshot.failure = None;
                 });
                 if outage.succeeded() {
                     tracing::info!(
@@ -184,24 +207,19 @@ async fn follow<S: KeySource>(mut source: S, snapshot: watch::Sender<Snapshot>) 
     }
 }
 
-/// Logs changes since the first read. If the store was replaced, it has keys that have not changed.
-fn log_changes(changes: &KeyChanges) {
-    if changes.is_complete {
-        tracing::info!(target: AuditEntry::LOG_TARGET, "the API keys were replaced");
-        return;
-    }
-    for StoredKey { id, key, tokens } in &changes.keys {
-        let (label, tokens) = (
-            key.as_ref().map_or("unreadable", |key| key.label.as_str()),
-            tokens.len(),
-        );
-        let scopes = key
-            .as_ref()
-            .map(|key| key.scopes.to_string())
-            .unwrap_or_default();
-        let id = id.as_str();
+/// Logs changes since the first read. Of very many, the log would take longer than the keys are trusted.
+fn log_differences(differences: &[Difference<'_>]) {
+    for Difference { key, tokens } in differences.iter().take(LOGGED) {
+        let id = key.id.as_str();
+        let key = key.key.as_ref();
+        let label = key.map_or("unreadable", |key| key.label.as_str());
+        let scopes = key.map(|key| key.scopes.to_string()).unwrap_or_default();
         tracing::info!(
             target: AuditEntry::LOG_TARGET, api_key = id, api_key_label = label, scopes, tokens, "API key change seen"
         );
+    }
+    let records = differences.len().saturating_sub(LOGGED);
+    if records > 0 {
+        tracing::info!(target: AuditEntry::LOG_TARGET, records, "further API key changes seen");
     }
 }

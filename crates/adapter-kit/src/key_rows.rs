@@ -7,9 +7,9 @@ use animal_store_app::{
     from_milliseconds, milliseconds,
 };
 
-use crate::StoredKey;
+use crate::{KeyChanges, KeyCounts, KeyState, StoredKey};
 
-/// A key as it is stored, with its valid tokens, oldest first.
+/// A key as it is stored, with its tokens, oldest first. Some of them may have expired.
 pub struct KeyRows {
     id: String,
     label: String,
@@ -34,6 +34,7 @@ pub type KeyColumns = (String, String, String);
 /// The columns of a token: digest, last four characters, creation and expiry. Times are in milliseconds since 1970.
 pub type TokenColumns = (Vec<u8>, String, i64, Option<i64>);
 
+#[derive(Clone)]
 struct TokenRow {
     digest: Vec<u8>,
     last_four: String,
@@ -41,20 +42,29 @@ struct TokenRow {
     expires_at: Option<i64>,
 }
 
-/// A key before and after a change. `None`: it does not exist.
-pub type BeforeAndAfter = (Option<IssuedApiKey>, Option<IssuedApiKey>);
+/// A change of a key, as it is written.
+#[derive(Debug, PartialEq, Eq)]
+pub struct KeyWrite {
+    /// The key before. `None`: it did not exist.
+    pub before: Option<IssuedApiKey>,
+    /// The key after. `None`: it does not exist. Its tokens are written in place of those that are deleted. One that has
+    /// expired may be stored already, for this key or another one.
+    pub after: Option<IssuedApiKey>,
+    /// Of the stored tokens of the key, those that expire later are deleted: the others only look expired, if the clock
+    /// is wrong. In milliseconds since 1970.
+    pub kept_until: i64,
+    /// By how much the numbers of keys and tokens grow.
+    pub growth: KeyCounts,
+}
 
 impl KeyRows {
-    /// Collects the rows of a join, which are in the order of the ids, with the tokens that are valid at this time.
-    /// Keys without tokens are included.
+    /// Collects the rows of a join, which are in the order of the ids. Keys without tokens are included.
     ///
     /// # Errors
     /// The first error of a row.
     pub fn collect<E>(
         rows: impl IntoIterator<Item = Result<(KeyColumns, Option<TokenColumns>), E>>,
-        now: SystemTime,
     ) -> Result<Vec<Self>, E> {
-        let now = milliseconds(now);
         let mut collected: Vec<Self> = Vec::new();
         for row in rows {
             let ((id, label, scopes), token) = row?;
@@ -64,7 +74,6 @@ impl KeyRows {
                 created_at,
                 expires_at,
             });
-            let token = token.filter(|token| token.expires_at.is_none_or(|expires| expires > now));
             match collected.last_mut() {
                 Some(last) if last.id == id => last.tokens.extend(token),
                 _ => collected.push(Self {
@@ -78,45 +87,111 @@ impl KeyRows {
         Ok(collected)
     }
 
+    /// Returns what a directory gets of this state of the store. `is_complete`: these are the rows of all keys.
+    ///
+    /// # Errors
+    /// The store does not have all rows of the state.
+    pub fn changes(
+        rows: Vec<Self>,
+        state: KeyState,
+        is_complete: bool,
+    ) -> Result<KeyChanges, String> {
+        if is_complete {
+            let found = KeyCounts::of(&rows);
+            let KeyCounts { keys, tokens } = state.counts;
+            if found != state.counts {
+                return Err(format!(
+                    "the store has {} API keys with {} tokens, and its state says {keys} with {tokens}: a restore is not \
+                     complete, or rows were changed by hand",
+                    found.keys, found.tokens
+                ));
+            }
+        }
+        Ok(KeyChanges {
+            state,
+            keys: rows.into_iter().map(StoredKey::from).collect(),
+            is_complete,
+        })
+    }
+
     /// Applies a change to the key with its id, by the rules of [`ApiKeyChange::apply`]. `owners`: the keys that have
-    /// one of its digests.
+    /// one of its digests, each with these tokens only.
     ///
     /// # Errors
     /// The reason why a stored key is not valid. The inner error is a refusal of the change.
     pub fn apply(
         change: &ApiKeyChange,
-        stored: Option<Self>,
+        stored: Option<&Self>,
         owners: &[Self],
         now: SystemTime,
-    ) -> Result<Result<BeforeAndAfter, ApiKeyRefusal>, String> {
+    ) -> Result<Result<KeyWrite, ApiKeyRefusal>, String> {
         let id = change.id();
-        let before = match (stored.filter(Self::exists), change) {
-            (None, _) => None,
+        let revokes = matches!(change, ApiKeyChange::Revoke(_));
+        let before = match stored.map(|key| key.valid_at(now)).filter(Self::exists) {
+            None => None,
             // So that an invalid key can be revoked.
-            (Some(key), ApiKeyChange::Revoke(_)) => Some(
+            Some(key) if revokes => Some(
                 key.issued()
                     .unwrap_or_else(|_| IssuedApiKey::unreadable(id.clone())),
             ),
-            (Some(key), _) => Some(key.issued()?),
+            Some(key) => Some(key.issued()?),
         };
         let owner = owners
             .iter()
+            .map(|key| key.valid_at(now))
             .find(|key| key.exists() && key.id != id.as_str())
-            .map(Self::key)
+            .map(|key| key.key())
             .transpose()?;
-        let after = change.apply(before.as_ref(), owner.as_ref(), now);
-        Ok(after.map(|after| (before, after)))
+        let after = match change.apply(before.as_ref(), owner.as_ref(), now) {
+            Ok(after) => after,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let kept_until = if revokes { i64::MIN } else { milliseconds(now) };
+        let tokens = after.iter().flat_map(|after| &after.tokens);
+        let known = stored.iter().copied().chain(owners);
+        let known: Vec<_> = known.flat_map(|key| &key.tokens).collect();
+        let new = tokens.filter(|new| known.iter().all(|known| known.digest != new.digest.0));
+        let stored_tokens = stored.map_or(&[][..], |stored| &stored.tokens);
+        let deleted = stored_tokens
+            .iter()
+            .filter(|token| token.expires_at.is_none_or(|expires| expires > kept_until))
+            .filter(|token| !is_of(after.as_ref(), token));
+        let growth = KeyCounts {
+            keys: i64::from(stored.is_none() && after.is_some()),
+            tokens: count(new) - count(deleted),
+        };
+        Ok(Ok(KeyWrite {
+            before,
+            after,
+            kept_until,
+            growth,
+        }))
     }
 
-    /// Returns the keys that exist.
+    /// Returns the keys that exist at this time.
     ///
     /// # Errors
     /// The reason why the first invalid key is not valid.
-    pub fn existing(keys: &[Self]) -> Result<Vec<IssuedApiKey>, String> {
+    pub fn existing(keys: &[Self], now: SystemTime) -> Result<Vec<IssuedApiKey>, String> {
         keys.iter()
-            .filter(|key| key.exists())
-            .map(Self::issued)
+            .map(|key| key.valid_at(now))
+            .filter(Self::exists)
+            .map(|key| key.issued())
             .collect()
+    }
+
+    fn valid_at(&self, now: SystemTime) -> Self {
+        let now = milliseconds(now);
+        let mut valid = Self {
+            id: self.id.clone(),
+            label: self.label.clone(),
+            scopes: self.scopes.clone(),
+            tokens: self.tokens.clone(),
+        };
+        valid
+            .tokens
+            .retain(|token| token.expires_at.is_none_or(|expires| expires > now));
+        valid
     }
 
     fn exists(&self) -> bool {
@@ -138,6 +213,15 @@ impl KeyRows {
             key: self.key()?,
             tokens,
         })
+    }
+}
+
+impl KeyCounts {
+    fn of(rows: &[KeyRows]) -> Self {
+        Self {
+            keys: count(rows),
+            tokens: rows.iter().map(|key| count(&key.tokens)).sum(),
+        }
     }
 }
 
@@ -171,6 +255,15 @@ impl From<KeyRows> for StoredKey {
             tokens: rows.tokens.iter().filter_map(token).collect(),
         }
     }
+}
+
+fn is_of(key: Option<&IssuedApiKey>, token: &TokenRow) -> bool {
+    let mut tokens = key.iter().flat_map(|key| &key.tokens);
+    tokens.any(|other| token.digest == other.digest.0)
+}
+
+fn count(items: impl IntoIterator) -> i64 {
+    items.into_iter().fold(0, |count, _| count + 1)
 }
 
 #[cfg(test)]

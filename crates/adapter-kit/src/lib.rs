@@ -2,13 +2,14 @@
 //!
 //! [`queue`] has requests that wait for a batch. [`ApiKeySnapshot`] looks API keys up in memory, and
 //! [`ApiKeyUseRecord`] writes their uses. [`Outage`] is a backoff that logs each reason once. [`SchemaComparison`]
-//! compares migrations, [`pet_from_row`] checks a row of a table of pets, [`KeyRows`] are those of an API key, and
+//! compares migrations, [`ClockReadings`] decide what has expired, [`pet_from_row`] checks a row of a table of pets, [`KeyRows`] are those of an API key, and
 //! [`AuditRow`] is that of a change of one.
 //! [`metrics`] registers families of metrics.
 
 #![warn(clippy::future_not_send)]
 
 mod audit_row;
+mod clock_readings;
 mod concurrency;
 mod directory;
 mod key_rows;
@@ -19,9 +20,15 @@ pub mod queue;
 mod schema_comparison;
 mod uses;
 
-pub use audit_row::{AuditRow, audit_entry, audit_kept_since, audit_row};
-pub use directory::{ApiKeySnapshot, KeyChanges, KeyCheck, KeySource, StoredKey};
-pub use key_rows::{BeforeAndAfter, KeyColumns, KeyRows, SelectKeys, TokenColumns};
+pub use audit_row::{
+    AuditRow, audit_entries, audit_entry, audit_kept_since, audit_row, log_unrecorded_revocation,
+};
+pub use clock_readings::ClockReadings;
+pub use directory::{
+    ApiKeySnapshot, KeyChanges, KeyCheck, KeyCounts, KeySource, KeyState, MARKS_KEPT, StoredKey,
+    new_mark,
+};
+pub use key_rows::{KeyColumns, KeyRows, KeyWrite, SelectKeys, TokenColumns};
 pub use outage::{Outage, backoff};
 pub use pet_row::{CorruptRow, pet_from_row};
 pub use schema_comparison::SchemaComparison;

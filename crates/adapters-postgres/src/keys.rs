@@ -4,7 +4,8 @@
 //!
 //! **Invariant.** A change is one transaction, which locks the row of the version and increases it, so that versions
 //! become visible in their order: a directory that has read a version has seen all changes up to it. The row of a
-//! revoked key stays for directories, without tokens; a key without valid tokens exists for no reader.
+//! revoked key stays for directories, without tokens; a key without valid tokens exists for no reader. A revocation waits
+//! for no lock that the user of the instances can take: its record, and the end of its uses, come after its commit.
 //!
 //! **Proof.** The contract suites `api_key_directory`, `api_key_store` and `api_key_uses`; `tests/postgres/keys.rs`.
 
@@ -12,13 +13,14 @@ mod changes;
 mod directory;
 mod rows;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::SystemTime};
 
 use animal_store_adapter_kit::{
-    ApiKeySnapshot, ApiKeyUseRecord, KeyRows, PendingUses, SelectKeys, UseStore, recorded_uses,
+    ApiKeySnapshot, ApiKeyUseRecord, KeyRows, PendingUses, SelectKeys, UseStore,
+    log_unrecorded_revocation, recorded_uses,
 };
 use animal_store_app::{
-    ApiKeyChange, AuditEntry, IssuedApiKey,
+    ApiKeyChange, ApiKeyId, AuditEntry, IssuedApiKey,
     ports::{ApiKeyChangeError, ApiKeyStore, ChangedApiKey, RecordedUses, StoreFailure},
 };
 use async_trait::async_trait;
@@ -38,16 +40,21 @@ use crate::{
 const USES_PER_TRANSACTION: usize = 1000;
 
 /// What a change needs.
-const NEEDED: [(&str, &str); 5] = [
+const NEEDED: [(&str, &str); 7] = [
     ("api_keys", "SELECT, INSERT, UPDATE"),
-    ("api_key_tokens", "SELECT, INSERT, DELETE"),
+    ("api_key_tokens", "SELECT, INSERT, UPDATE, DELETE"),
     ("api_key_state", "SELECT, UPDATE"),
+    ("api_key_marks", "SELECT, INSERT, UPDATE, DELETE"),
+    ("api_key_readings", "SELECT, INSERT, DELETE"),
     ("api_key_uses", "SELECT, DELETE"),
     ("api_key_changes", "SELECT, INSERT, DELETE"),
 ];
 
 /// Index scans for a few keys, whatever the number of keys.
 const FEW_KEYS: &str = "SET LOCAL enable_nestloop = on; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off";
+
+/// Begins a transaction that waits for no use of an API key.
+const BRIEFLY: &str = "SET LOCAL lock_timeout = 100";
 
 /// Changes and lists API keys in a database. Its instances serve requests at the same time.
 #[derive(Clone)]
@@ -122,30 +129,31 @@ impl ApiKeyStore for PgApiKeyStore {
         };
         connection.begin(FEW_KEYS).await?;
         let (version, now) = rows::lock(&connection).await?;
-        let stored = rows::read(&connection, SelectKeys::Id(change.id().as_str()), now)
+        let stored = rows::read(&connection, SelectKeys::Id(change.id().as_str()))
             .await?
             .pop();
         let mut owners = Vec::new();
         for digest in change.digests() {
-            owners.extend(rows::read(&connection, SelectKeys::Digest(&digest.0), now).await?);
+            owners.extend(rows::read(&connection, SelectKeys::Digest(&digest.0)).await?);
         }
-        let (before, after) = KeyRows::apply(&change, stored, &owners, now).map_err(corrupt)??;
-        let forgets_uses = before.is_none() || after.is_none();
-        rows::write(
-            &connection,
-            change.id(),
-            after.as_ref(),
-            version + 1,
-            now,
-            forgets_uses,
-        )
-        .await?;
+        let key = KeyRows::apply(&change, stored.as_ref(), &owners, now).map_err(corrupt)??;
+        rows::write(&connection, change.id(), &key, version + 1, now).await?;
+        let is_new = key.before.is_none();
         let changed = ChangedApiKey {
-            before,
-            after,
+            before: key.before,
+            after: key.after,
             at: now,
         };
-        changes::add(&connection, AuditEntry::of(&change, &changed, by), now).await?;
+        let entry = AuditEntry::of(&change, &changed, by);
+        if let ApiKeyChange::Revoke(id) = &change {
+            connection.commit().await?;
+            *kept = after_revocation(connection, id, entry, by, now).await;
+            return Ok(changed);
+        }
+        if is_new {
+            delete_uses(&connection, change.id()).await?;
+        }
+        changes::add(&connection, entry, now).await?;
         connection.commit().await?;
         *kept = Some(connection);
         Ok(changed)
@@ -154,15 +162,15 @@ impl ApiKeyStore for PgApiKeyStore {
     async fn list(&self) -> Result<Vec<IssuedApiKey>, StoreFailure> {
         let connection = self.begin().await?;
         let now = rows::now(&connection).await?;
-        KeyRows::existing(&rows::read(&connection, SelectKeys::ChangedSince(i64::MIN), now).await?)
-            .map_err(corrupt)
+        let keys = rows::read(&connection, SelectKeys::ChangedSince(i64::MIN)).await?;
+        KeyRows::existing(&keys, now).map_err(corrupt)
     }
 
     async fn list_uses(&self) -> Result<RecordedUses, StoreFailure> {
         let connection = self.begin().await?;
-        let since = connection
-            .query("SELECT uses_since FROM api_key_state", &[])
-            .await?;
+        let since = "SELECT min(since) FROM (SELECT since FROM api_key_uses_since
+            UNION ALL SELECT uses_since FROM api_key_state) AS beginnings";
+        let since = connection.query(since, &[]).await?;
         let since = since
             .first()
             .map(|row| parse(row, 0))
@@ -182,7 +190,9 @@ impl ApiKeyStore for PgApiKeyStore {
     }
 
     async fn list_changes(&self) -> Result<Vec<AuditEntry>, StoreFailure> {
-        changes::read(&self.begin().await?).await
+        let connection = self.begin().await?;
+        let now = rows::now(&connection).await?;
+        changes::read(&connection, now).await
     }
 
     async fn add_changes(&self, entries: Vec<AuditEntry>) -> Result<(), StoreFailure> {
@@ -203,6 +213,42 @@ impl ApiKeyStore for PgApiKeyStore {
     }
 }
 
+/// Records a revocation that is committed, and deletes the uses of the key, or leaves them. Returns the connection if it
+/// can be used again.
+async fn after_revocation(
+    connection: TransactionConnection,
+    id: &ApiKeyId,
+    entry: Option<AuditEntry>,
+    by: &str,
+    now: SystemTime,
+) -> Option<TransactionConnection> {
+    let record = async {
+        connection.begin("").await?;
+        changes::add(&connection, entry, now).await?;
+        connection.commit().await
+    };
+    if let Err(failure) = record.await {
+        log_unrecorded_revocation(id, by, &failure.reason());
+        return None;
+    }
+    let forget = async {
+        connection.begin(BRIEFLY).await?;
+        delete_uses(&connection, id).await?;
+        connection.commit().await
+    };
+    forget.await.ok().map(|()| connection)
+}
+
+async fn delete_uses(
+    connection: &TransactionConnection,
+    id: &ApiKeyId,
+) -> Result<(), StoreFailure> {
+    let delete = "DELETE FROM api_key_uses WHERE api_key_id = $1";
+    let id = id.as_str();
+    let deleted = connection.query(delete, &[(&id, Type::TEXT)]).await;
+    deleted.map(drop)
+}
+
 impl UseStore for PgApiKeyStore {
     fn address(&self) -> String {
         self.endpoint.to_string()
@@ -220,7 +266,8 @@ impl PgApiKeyStore {
     /// beginning of the record does not change. All instances lock the rows in the same order.
     async fn write_uses(&self, uses: &PendingUses, now: i64) -> Result<(), StoreFailure> {
         let connection = self.connect().await?;
-        let beginning = "UPDATE api_key_state SET uses_since = $1 WHERE uses_since IS NULL";
+        let beginning =
+            "INSERT INTO api_key_uses_since (id, since) VALUES (1, $1) ON CONFLICT DO NOTHING";
         let insertion = "INSERT INTO api_key_uses (api_key_id, kind, last_used_at)
             SELECT id, $1, last_used_at FROM unnest($2, $3) AS given (id, last_used_at)
             WHERE EXISTS (SELECT FROM api_key_tokens WHERE api_key_id = id) ORDER BY id COLLATE \"C\"

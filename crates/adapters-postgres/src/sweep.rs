@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use animal_store_adapter_kit::{Outage, backoff};
+use animal_store_adapter_kit::{ClockReadings, Outage, backoff};
 use tokio::time::sleep;
 use tokio_postgres::types::{ToSql, Type};
 
@@ -15,14 +15,14 @@ const MAX_PAUSE: Duration = Duration::from_mins(1);
 /// Greatest number of records that one statement deletes.
 const BATCH_SIZE: i64 = 1000;
 
-/// Deletes the oldest records which expired at `$1` or later, at most `$2`. Returns their number and the latest expiry,
-/// with which the next batch does not scan the entries of all batches before it. Records that another transaction has
-/// locked are skipped.
+/// Deletes the oldest records which expired at `$1` or later, and at `$2` or earlier, at most `$3`. Returns their number
+/// and the latest expiry, with which the next batch does not scan the entries of all batches before it. Records that
+/// another transaction has locked are skipped.
 const DELETE_BATCH: &str = "
     WITH deleted AS (
         DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY (
-            SELECT ctid FROM idempotency_keys WHERE expires_at >= $1 AND expires_at <= now()
-            ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED
+            SELECT ctid FROM idempotency_keys WHERE expires_at >= $1 AND expires_at <= $2
+            ORDER BY expires_at LIMIT $3 FOR UPDATE SKIP LOCKED
         ))
         RETURNING expires_at
     )
@@ -62,7 +62,7 @@ pub(crate) async fn sweep_periodically(mut connections: ConnectionSettings) {
     }
 }
 
-/// Deletes all expired records, batch by batch, and returns their number.
+/// Deletes all records that expired by [`ClockReadings`], batch by batch, and returns their number.
 async fn sweep(connections: &ConnectionSettings) -> Result<i64, ConnectionError> {
     let ConnectionSettings {
         endpoint, postgres, ..
@@ -73,7 +73,24 @@ async fn sweep(connections: &ConnectionSettings) -> Result<i64, ConnectionError>
     let begin = format!(
         "BEGIN ISOLATION LEVEL READ COMMITTED; {settings}; SET LOCAL synchronous_commit = off"
     );
-    let (mut from, mut records) = (UNIX_EPOCH, 0);
+    let readings = ClockReadings {
+        table: "idempotency_readings",
+        now: "(extract(epoch FROM now()) * 1000)::bigint",
+        kept: postgres.idempotency_retention,
+    };
+    let record = format!("{begin}; {} COMMIT", readings.record());
+    endpoint
+        .within(postgres.timeout, client.batch_execute(&record))
+        .await?;
+    let proof = format!("SELECT to_timestamp({} / 1000.0)", readings.proof());
+    let row = endpoint
+        .within(postgres.timeout, client.query_typed_one(&proof, &[]))
+        .await?;
+    let Some(until) = row.try_get::<_, Option<SystemTime>>(0)? else {
+        return Ok(0);
+    };
+    let mut from = UNIX_EPOCH;
+    let mut records = 0;
     loop {
         let start = Instant::now();
         endpoint
@@ -81,6 +98,7 @@ async fn sweep(connections: &ConnectionSettings) -> Result<i64, ConnectionError>
             .await?;
         let values = [
             (&from as &(dyn ToSql + Sync), Type::TIMESTAMPTZ),
+            (&until, Type::TIMESTAMPTZ),
             (&BATCH_SIZE, Type::INT8),
         ];
         let row = endpoint

@@ -43,7 +43,13 @@ impl TransactionConnection {
     pub(crate) async fn begin(&self, statements: &str) -> Result<(), StoreFailure> {
         let settings = self.settings.set_statements("SET LOCAL");
         let begin = format!("BEGIN ISOLATION LEVEL READ COMMITTED; {settings}; {statements}");
-        self.within_timeout(self.client.batch_execute(&begin)).await
+        self.run(&begin).await
+    }
+
+    /// Runs statements that return nothing.
+    pub(crate) async fn run(&self, statements: &str) -> Result<(), StoreFailure> {
+        self.within_timeout(self.client.batch_execute(statements))
+            .await
     }
 
     pub(crate) async fn query(

@@ -179,7 +179,10 @@ impl Writer {
         if self.session.file.check_in_place().is_err() {
             return 0;
         }
-        match self.session.change(idempotency::sweep).await {
+        let retention = self.retention;
+        let sweep =
+            move |connection: &mut SqliteConnection| idempotency::sweep(connection, retention);
+        match self.session.change(sweep).await {
             Ok(0) => 0,
             Ok(records) => {
                 tracing::debug!(records, "idempotency keys were swept");

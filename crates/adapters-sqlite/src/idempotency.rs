@@ -1,15 +1,17 @@
 //! Records of idempotency keys.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
+use animal_store_adapter_kit::ClockReadings;
 use animal_store_app::{ApiKeyId, IdempotencyKey, PetDigest, ports::IdempotencyRecord};
 use animal_store_domain::PetId;
 use diesel::{
+    connection::SimpleConnection,
     dsl::sql,
     prelude::*,
     query_dsl::methods::FilterDsl,
     sql_query,
-    sql_types::{BigInt, Binary, Bool, Text},
+    sql_types::{Binary, Bool, Text},
 };
 
 use crate::{
@@ -85,16 +87,21 @@ pub(crate) fn list(
     rows.into_iter().map(parse).collect()
 }
 
-/// Deletes the oldest expired records, at most [`SWEEP_SIZE`], and returns their number. Any number of processes may do
-/// so at once.
-pub(crate) fn sweep(connection: &mut SqliteConnection) -> QueryResult<usize> {
+/// Deletes the oldest records that expired by [`ClockReadings`], at most [`SWEEP_SIZE`], and returns their number. Any
+/// number of processes may do so at once.
+pub(crate) fn sweep(connection: &mut SqliteConnection, retention: Duration) -> QueryResult<usize> {
+    let readings = ClockReadings {
+        table: "idempotency_readings",
+        now: milliseconds(SystemTime::now()),
+        kept: retention,
+    };
+    connection.batch_execute(&readings.record())?;
+    let proof = readings.proof();
     let expired = sql_query(format!(
         "DELETE FROM idempotency_keys WHERE (api_key_id, key_digest) IN (SELECT api_key_id, key_digest
-         FROM idempotency_keys WHERE expires_at <= ? ORDER BY expires_at LIMIT {SWEEP_SIZE})"
+         FROM idempotency_keys WHERE expires_at <= {proof} ORDER BY expires_at LIMIT {SWEEP_SIZE})"
     ));
-    expired
-        .bind::<BigInt, _>(milliseconds(SystemTime::now()))
-        .execute(connection)
+    expired.execute(connection)
 }
 
 fn parse((api_key, key, pet, id, expires): Row) -> QueryResult<IdempotencyRecord> {

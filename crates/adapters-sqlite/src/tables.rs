@@ -33,7 +33,14 @@ diesel::table! {
     api_key_state (id) {
         id -> BigInt,
         version -> BigInt,
-        uses_since -> Nullable<BigInt>,
+        mark -> Binary,
+    }
+}
+
+diesel::table! {
+    api_key_marks (version) {
+        version -> BigInt,
+        mark -> Binary,
     }
 }
 

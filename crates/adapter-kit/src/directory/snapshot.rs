@@ -1,19 +1,20 @@
 //! The keys as a directory has them in memory, and what a store hands over to change them.
 
 use std::{
-    collections::{HashMap, hash_map::Entry},
+    collections::{HashMap, HashSet, hash_map::Entry},
     sync::Arc,
     time::SystemTime,
 };
 
 use animal_store_app::{ApiKey, ApiKeyDigest, ApiKeyId, ports::StoreFailure};
 
+use super::history::KeyState;
 use crate::concurrency::Instant;
 
 /// Changed keys, of one state of the store.
 pub struct KeyChanges {
-    /// The version of that state.
-    pub version: i64,
+    /// That state.
+    pub state: KeyState,
     /// The keys. One without tokens does not exist. Of a key that is repeated, the last one counts.
     pub keys: Vec<StoredKey>,
     /// Whether no other key exists.
@@ -21,20 +22,19 @@ pub struct KeyChanges {
 }
 
 /// An API key, as a store keeps it.
+#[derive(PartialEq, Eq)]
 pub struct StoredKey {
     /// The id, which may be malformed.
     pub id: ApiKeyId,
     /// The key, or the reason why it is not valid.
     pub key: Result<Arc<ApiKey>, String>,
-    /// The digests of its tokens, with their expiry times.
+    /// The digests of its tokens, with their expiry times. They may have expired.
     pub tokens: Vec<(ApiKeyDigest, Option<SystemTime>)>,
 }
 
 /// The keys of the last successful check.
 pub(super) struct Snapshot {
-    keys: HashMap<ApiKeyId, Arc<StoredKey>>,
-    /// With their expiry times, by the clock of the store.
-    tokens: HashMap<ApiKeyDigest, (Arc<StoredKey>, Option<SystemTime>)>,
+    pub(super) keys: KnownKeys,
     /// The time of the store, and when it was read.
     pub(super) clock: (SystemTime, Instant),
     pub(super) trusted_until: Instant,
@@ -42,14 +42,27 @@ pub(super) struct Snapshot {
     pub(super) failure: Option<String>,
 }
 
+/// Keys by their ids and by their tokens.
+#[derive(Default)]
+pub(super) struct KnownKeys {
+    keys: HashMap<ApiKeyId, Arc<StoredKey>>,
+    /// With their expiry times, by the clock of the store.
+    tokens: HashMap<ApiKeyDigest, (Arc<StoredKey>, Option<SystemTime>)>,
+}
+
+/// A key that was added, changed or removed.
+pub(super) struct Difference<'a> {
+    pub(super) key: &'a StoredKey,
+    /// Number of its valid tokens.
+    pub(super) tokens: usize,
+}
+
 impl Snapshot {
     pub(super) fn new() -> Self {
         let now = Instant::now();
-        let (keys, tokens, clock) = (HashMap::new(), HashMap::new(), (SystemTime::now(), now));
         Self {
-            keys,
-            tokens,
-            clock,
+            keys: KnownKeys::default(),
+            clock: (SystemTime::now(), now),
             trusted_until: now,
             failure: None,
         }
@@ -62,6 +75,7 @@ impl Snapshot {
     /// Returns the key of a token that has not expired.
     pub(super) fn find(&self, digest: &ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, StoreFailure> {
         let found = self
+            .keys
             .tokens
             .get(digest)
             .filter(|(_, expires)| expires.is_none_or(|time| time > self.now()));
@@ -74,14 +88,12 @@ impl Snapshot {
         let (time, read_at) = self.clock;
         time + read_at.elapsed()
     }
+}
 
-    /// Replaces these keys, or all of them.
-    pub(super) fn apply(&mut self, changes: KeyChanges) {
-        if changes.is_complete {
-            self.keys.clear();
-            self.tokens.clear();
-        }
-        for key in changes.keys.into_iter().map(Arc::new) {
+impl KnownKeys {
+    /// Adds or replaces keys.
+    pub(super) fn apply(&mut self, keys: Vec<StoredKey>) {
+        for key in keys.into_iter().map(Arc::new) {
             for (digest, _) in self.keys.remove(&key.id).iter().flat_map(|old| &old.tokens) {
                 // A token may have moved to another key.
                 if let Entry::Occupied(token) = self.tokens.entry(*digest)
@@ -99,5 +111,45 @@ impl Snapshot {
                 self.keys.insert(key.id.clone(), key);
             }
         }
+    }
+
+    /// Returns the keys that these changes add, change or remove. A token that has expired is as one that is gone.
+    pub(super) fn differences<'a>(
+        &'a self,
+        changes: &'a KeyChanges,
+        now: SystemTime,
+    ) -> Vec<Difference<'a>> {
+        let mut differences = Vec::new();
+        for key in &changes.keys {
+            let old = self.keys.get(&key.id);
+            let tokens: Vec<_> = key.valid_tokens(now).collect();
+            let is_same = match old {
+                Some(old) => old.key == key.key && old.valid_tokens(now).eq(tokens.iter().copied()),
+                None => tokens.is_empty(),
+            };
+            if !is_same {
+                let tokens = tokens.len();
+                differences.push(Difference { key, tokens });
+            }
+        }
+        if changes.is_complete {
+            let remaining: HashSet<_> = changes.keys.iter().map(|key| &key.id).collect();
+            let removed = self.keys.values().filter(|old| {
+                !remaining.contains(&old.id) && old.valid_tokens(now).next().is_some()
+            });
+            differences.extend(removed.map(|key| Difference { key, tokens: 0 }));
+        }
+        differences
+    }
+}
+
+impl StoredKey {
+    fn valid_tokens(
+        &self,
+        now: SystemTime,
+    ) -> impl Iterator<Item = &(ApiKeyDigest, Option<SystemTime>)> {
+        self.tokens
+            .iter()
+            .filter(move |(_, expires)| expires.is_none_or(|time| time > now))
     }
 }

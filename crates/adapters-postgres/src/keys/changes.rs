@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use animal_store_adapter_kit::{audit_entry, audit_kept_since, audit_row};
+use animal_store_adapter_kit::{AuditRow, ClockReadings, audit_entries, audit_row};
 use animal_store_app::{AuditEntry, ports::StoreFailure};
 use tokio_postgres::types::Type;
 
@@ -11,13 +11,14 @@ use crate::transaction::TransactionConnection;
 
 pub(super) async fn read(
     connection: &TransactionConnection,
+    now: SystemTime,
 ) -> Result<Vec<AuditEntry>, StoreFailure> {
     let select =
         "SELECT at, changed_by, change, api_key_id, label, scopes, expires_at, old_token_ends
         FROM api_key_changes ORDER BY at, id";
     let entry = |row| {
         let key = (parse(row, 3)?, parse(row, 4)?, parse(row, 5)?);
-        let row = (
+        Ok::<AuditRow, StoreFailure>((
             parse(row, 0)?,
             parse(row, 1)?,
             parse(row, 2)?,
@@ -26,15 +27,11 @@ pub(super) async fn read(
             key.2,
             parse(row, 6)?,
             parse(row, 7)?,
-        );
-        audit_entry(row).map_err(corrupt)
+        ))
     };
-    connection
-        .query(select, &[])
-        .await?
-        .iter()
-        .map(entry)
-        .collect()
+    let rows = connection.query(select, &[]).await?;
+    let rows = rows.iter().map(entry).collect::<Result<Vec<_>, _>>()?;
+    audit_entries(rows, now).map_err(corrupt)
 }
 
 /// Adds entries, and deletes those that are no longer kept.
@@ -60,14 +57,12 @@ pub(super) async fn add(
         ];
         connection.query(insert, &values).await?;
     }
-    let delete = "DELETE FROM api_key_changes
-        WHERE at < $1 OR id IN (SELECT id FROM api_key_changes ORDER BY at DESC, id DESC OFFSET $2)";
-    let limit = i64::from(AuditEntry::LIMIT);
-    connection
-        .query(
-            delete,
-            &[(&audit_kept_since(now), Type::INT8), (&limit, Type::INT8)],
-        )
-        .await
-        .map(drop)
+    let proof = ClockReadings::of_keys(now).proof();
+    let kept = AuditEntry::KEPT.as_millis();
+    let limit = AuditEntry::LIMIT;
+    let delete = format!(
+        "DELETE FROM api_key_changes WHERE at < {proof} - {kept}
+            OR id IN (SELECT id FROM api_key_changes ORDER BY at DESC, id DESC OFFSET {limit})"
+    );
+    connection.run(&delete).await
 }

@@ -2,8 +2,10 @@
 
 use std::time::{Duration, SystemTime};
 
-use animal_store_adapter_kit::{KeyChanges, KeyCheck, KeySource, SelectKeys, StoredKey};
-use tokio_postgres::Client;
+use animal_store_adapter_kit::{
+    KeyChanges, KeyCheck, KeyCounts, KeyRows, KeySource, KeyState, SelectKeys,
+};
+use tokio_postgres::{Client, Row, types::Type};
 
 use super::rows;
 use crate::{
@@ -15,18 +17,22 @@ use crate::{
 /// Timeout for reading the changed keys: all keys at the start.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The version, whether the server is read-only, its time, and when it was started.
+/// The state of the keys, whether the server is read-only, its time, when it was started, and whether the user may read
+/// the marks. After a change by an older program, the numbers are counted.
 const STATE: &str = "
-    SELECT version, current_setting('transaction_read_only') = 'on', clock_timestamp(), pg_postmaster_start_time()
+    SELECT version, mark,
+        CASE WHEN marked_version = version THEN keys ELSE (SELECT count(*) FROM api_keys) END,
+        CASE WHEN marked_version = version THEN tokens ELSE (SELECT count(*) FROM api_key_tokens) END,
+        current_setting('transaction_read_only') = 'on', clock_timestamp(), pg_postmaster_start_time(),
+        has_table_privilege('api_key_marks', 'SELECT')
     FROM api_key_state";
 
-/// Compares versions on one connection, which is opened when it is needed and replaced after a failure.
+/// Compares states on one connection, which is opened when it is needed and replaced after a failure.
 pub(super) struct Source {
     endpoint: PgEndpoint,
     settings: PostgresSettings,
     connection: Option<(Client, ConnectionTask)>,
-    /// When the server whose keys are known was started. After a fail-over, another one may lack some changes, and have
-    /// others with the same versions.
+    /// When the server whose keys are known was started. After a fail-over, another one may lack changes without marks.
     server: Option<SystemTime>,
 }
 
@@ -40,7 +46,7 @@ impl Source {
         }
     }
 
-    async fn compare(&mut self, known: Option<i64>) -> Result<KeyCheck, ConnectionError> {
+    async fn compare(&mut self, known: Option<&KeyState>) -> Result<KeyCheck, ConnectionError> {
         let limit = self.settings.timeout;
         let connection = match self.connection.take() {
             Some(connection) => connection,
@@ -51,19 +57,16 @@ impl Source {
             .endpoint
             .within(limit, client.query_typed_one(STATE, &[]))
             .await?;
-        let (version, is_read_only, now, server) = (
-            row.try_get(0)?,
-            row.try_get(1)?,
-            row.try_get(2)?,
-            row.try_get(3)?,
-        );
+        let is_read_only: bool = row.try_get(4)?;
+        let now = row.try_get(5)?;
+        let server = row.try_get(6)?;
         // A standby, to which a proxy may lead during a fail-over, has old keys.
         if is_read_only {
             return Err(self.endpoint.locate(ConnectionError::ReadOnly));
         }
         let known = known.filter(|_| self.server == Some(server));
         let mut changes = None;
-        if known != Some(version) {
+        if known != Some(&state(&row)?) {
             within(
                 limit,
                 client.batch_execute(
@@ -84,17 +87,39 @@ impl Source {
     }
 }
 
+fn state(row: &Row) -> Result<KeyState, tokio_postgres::Error> {
+    Ok(KeyState {
+        version: row.try_get(0)?,
+        mark: row.try_get(1)?,
+        counts: KeyCounts {
+            keys: row.try_get(2)?,
+            tokens: row.try_get(3)?,
+        },
+    })
+}
+
 /// Reads the changed keys of the state that the transaction sees.
 async fn read_changes(
     client: &Client,
-    known: Option<i64>,
+    known: Option<&KeyState>,
     limit: Duration,
 ) -> Result<KeyChanges, ConnectionError> {
     let row = within(limit, client.query_typed_one(STATE, &[])).await?;
-    let (version, now) = (row.try_get(0)?, row.try_get(2)?);
-    // A backup may have been restored into the database.
-    let known = known.filter(|known| *known < version);
-    let select = SelectKeys::ChangedSince(known.unwrap_or(i64::MIN));
+    let state = state(&row)?;
+    let has_marks: bool = row.try_get(7)?;
+    let mut known = known.filter(|_| has_marks);
+    if let Some(before) = known {
+        let marks =
+            "SELECT count(*) FROM api_key_marks WHERE version > $1 OR version = $1 AND mark = $2";
+        let values = [
+            (&before.version as _, Type::INT8),
+            (&before.mark as _, Type::BYTEA),
+        ];
+        let marks = within(limit, client.query_typed_one(marks, &values)).await?;
+        let marks = marks.try_get(0)?;
+        known = known.filter(|known| state.continues(known, marks));
+    }
+    let select = SelectKeys::ChangedSince(known.map_or(i64::MIN, |known| known.version));
     let (statement, parameter) = rows::statement(&select);
     let rows = within(READ_TIMEOUT, client.query_typed(&statement, &[parameter])).await?;
     if known.is_none() && rows.is_empty() {
@@ -102,15 +127,7 @@ async fn read_changes(
             "the database has no API key: unknown keys get 401; to create one: animal-store keys create --label NAME"
         );
     }
-    let keys = rows::keys(&rows, now)?
-        .into_iter()
-        .map(StoredKey::from)
-        .collect();
-    Ok(KeyChanges {
-        version,
-        keys,
-        is_complete: known.is_none(),
-    })
+    KeyRows::changes(rows::keys(&rows)?, state, known.is_none()).map_err(ConnectionError::Keys)
 }
 
 impl KeySource for Source {
@@ -121,7 +138,7 @@ impl KeySource for Source {
         self.endpoint.to_string()
     }
 
-    async fn check(&mut self, known: Option<i64>) -> Result<KeyCheck, String> {
+    async fn check(&mut self, known: Option<&KeyState>) -> Result<KeyCheck, String> {
         self.compare(known).await.map_err(|error| error.to_string())
     }
 }

@@ -1,8 +1,10 @@
 //! The statements on the rows of API keys and of their tokens.
 
-use std::{slice, time::SystemTime};
+use std::time::SystemTime;
 
-use animal_store_adapter_kit::{KeyRows, SelectKeys};
+use animal_store_adapter_kit::{
+    ClockReadings, KeyCounts, KeyRows, KeyWrite, MARKS_KEPT, SelectKeys, new_mark,
+};
 use animal_store_app::{
     ApiKeyId, IssuedApiKey, from_milliseconds, milliseconds, ports::StoreFailure,
 };
@@ -59,18 +61,17 @@ pub(super) async fn now(connection: &TransactionConnection) -> Result<SystemTime
     parse::<SystemTime>(now, 0).map(|now| from_milliseconds(milliseconds(now)))
 }
 
-/// Reads keys with the tokens that are valid at this time, in the order of their ids. Keys without tokens are included.
+/// Reads keys with their tokens, in the order of their ids. Keys without tokens are included.
 pub(super) async fn read(
     connection: &TransactionConnection,
     select: SelectKeys<'_>,
-    now: SystemTime,
 ) -> Result<Vec<KeyRows>, StoreFailure> {
     let (statement, parameter) = statement(&select);
-    keys(&connection.query(&statement, &[parameter]).await?, now).map_err(corrupt)
+    keys(&connection.query(&statement, &[parameter]).await?).map_err(corrupt)
 }
 
 /// Collects the rows of [`statement`].
-pub(super) fn keys(rows: &[Row], now: SystemTime) -> Result<Vec<KeyRows>, Error> {
+pub(super) fn keys(rows: &[Row]) -> Result<Vec<KeyRows>, Error> {
     let columns = |row: &Row| {
         let digest: Option<Vec<u8>> = row.try_get(3)?;
         let token = |digest| Ok((digest, row.try_get(4)?, row.try_get(5)?, row.try_get(6)?));
@@ -79,57 +80,43 @@ pub(super) fn keys(rows: &[Row], now: SystemTime) -> Result<Vec<KeyRows>, Error>
             digest.map(token).transpose()?,
         ))
     };
-    KeyRows::collect(rows.iter().map(columns), now)
+    KeyRows::collect(rows.iter().map(columns))
 }
 
-/// Writes a key with its tokens in place of what the database has of it. `None`: it does not exist. Other keys lose the
-/// tokens that have expired, one of which may be that of the change.
+/// Writes a key, and the state of the store with this version.
 pub(super) async fn write(
     connection: &TransactionConnection,
     id: &ApiKeyId,
-    key: Option<&IssuedApiKey>,
+    key: &KeyWrite,
     version: i64,
     now: SystemTime,
-    forgets_uses: bool,
 ) -> Result<(), StoreFailure> {
-    let (id, now) = (id.as_str(), milliseconds(now));
-    let (id, version): (Parameter<'_>, Parameter<'_>) = ((&id, Type::TEXT), (&version, Type::INT8));
-    connection
-        .query(
-            "UPDATE api_key_state SET version = $1",
-            slice::from_ref(&version),
-        )
-        .await?;
-    connection
-        .query(
-            "DELETE FROM api_key_tokens WHERE api_key_id = $1",
-            slice::from_ref(&id),
-        )
-        .await?;
-    connection
-        .query(
-            "DELETE FROM api_key_tokens WHERE expires_at <= $1",
-            &[(&now, Type::INT8)],
-        )
-        .await?;
-    if forgets_uses {
-        connection
-            .query(
-                "DELETE FROM api_key_uses WHERE api_key_id = $1",
-                slice::from_ref(&id),
-            )
-            .await?;
+    let id: Parameter<'_> = (&id.as_str(), Type::TEXT);
+    let delete = "DELETE FROM api_key_tokens
+        WHERE api_key_id = $1 AND (expires_at IS NULL OR expires_at > $2)";
+    let kept_until = (&key.kept_until as _, Type::INT8);
+    connection.query(delete, &[id.clone(), kept_until]).await?;
+    let changed: Parameter<'_> = (&version, Type::INT8);
+    match &key.after {
+        Some(after) => write_key(connection, id, after, changed).await?,
+        None => {
+            let update = "UPDATE api_keys SET version = $2 WHERE id = $1";
+            connection.query(update, &[id, changed]).await?;
+        }
     }
-    let Some(IssuedApiKey { key, tokens }) = key else {
-        connection
-            .query(
-                "UPDATE api_keys SET version = $2 WHERE id = $1",
-                &[id, version],
-            )
-            .await?;
-        return Ok(());
-    };
-    let (label, scopes) = (key.label.as_str(), key.scopes.to_string());
+    let mut growth = key.growth;
+    growth.tokens -= delete_expired(connection, now).await?;
+    write_state(connection, version, growth).await
+}
+
+async fn write_key(
+    connection: &TransactionConnection,
+    id: Parameter<'_>,
+    IssuedApiKey { key, tokens }: &IssuedApiKey,
+    version: Parameter<'_>,
+) -> Result<(), StoreFailure> {
+    let label = key.label.as_str();
+    let scopes = key.scopes.to_string();
     let insert = "INSERT INTO api_keys (id, version, label, scopes) VALUES ($1, $2, $3, $4)
         ON CONFLICT (id) DO UPDATE
             SET (version, label, scopes) = ROW (excluded.version, excluded.label, excluded.scopes)";
@@ -141,11 +128,15 @@ pub(super) async fn write(
     ];
     connection.query(insert, &values).await?;
     for token in tokens {
-        let (digest, created) = (&token.digest.0[..], milliseconds(token.created));
+        let digest = &token.digest.0[..];
+        let created = milliseconds(token.created);
         let expires = token.expires.map(milliseconds);
+        // It may have expired before, also for another key.
         let insert =
             "INSERT INTO api_key_tokens (api_key_id, digest, last_four, created_at, expires_at)
-            VALUES ($1, $2, $3, $4, $5)";
+            VALUES ($1, $2, $3, $4, $5)
+            ON CONFLICT (digest) DO UPDATE SET (api_key_id, last_four, created_at, expires_at)
+                = ROW (excluded.api_key_id, excluded.last_four, excluded.created_at, excluded.expires_at)";
         let values = [
             id.clone(),
             (&digest as _, Type::BYTEA),
@@ -156,4 +147,47 @@ pub(super) async fn write(
         connection.query(insert, &values).await?;
     }
     Ok(())
+}
+
+/// Deletes the tokens that expired long ago. Returns their number.
+async fn delete_expired(
+    connection: &TransactionConnection,
+    now: SystemTime,
+) -> Result<i64, StoreFailure> {
+    let readings = ClockReadings::of_keys(now);
+    connection.run(&readings.record()).await?;
+    let proof = readings.proof();
+    let delete = format!(
+        "WITH deleted AS (DELETE FROM api_key_tokens WHERE expires_at <= {proof} RETURNING 1)
+        SELECT count(*) FROM deleted"
+    );
+    let rows = connection.query(&delete, &[]).await?;
+    rows.first().map_or(Ok(0), |row| parse(row, 0))
+}
+
+async fn write_state(
+    connection: &TransactionConnection,
+    version: i64,
+    growth: KeyCounts,
+) -> Result<(), StoreFailure> {
+    let mark = new_mark();
+    let mark = &mark[..];
+    let [version, mark]: [Parameter<'_>; 2] = [(&version, Type::INT8), (&mark, Type::BYTEA)];
+    let update = "UPDATE api_key_state SET version = $1, mark = $2, marked_version = $1,
+        keys = CASE WHEN marked_version = version THEN keys + $3 ELSE (SELECT count(*) FROM api_keys) END,
+        tokens = CASE WHEN marked_version = version THEN tokens + $4
+            ELSE (SELECT count(*) FROM api_key_tokens) END";
+    let values = [
+        version.clone(),
+        mark.clone(),
+        (&growth.keys as _, Type::INT8),
+        (&growth.tokens as _, Type::INT8),
+    ];
+    connection.query(update, &values).await?;
+    let insert = "INSERT INTO api_key_marks (version, mark) VALUES ($1, $2)
+        ON CONFLICT (version) DO UPDATE SET mark = excluded.mark";
+    connection.query(insert, &[version.clone(), mark]).await?;
+    let delete = "DELETE FROM api_key_marks WHERE version > $1 OR version <= $1 - $2";
+    let kept = (&MARKS_KEPT as _, Type::INT8);
+    connection.query(delete, &[version, kept]).await.map(drop)
 }

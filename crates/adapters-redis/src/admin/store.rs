@@ -4,6 +4,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use animal_store_adapter_kit::log_unrecorded_revocation;
 use animal_store_app::{
     ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiKeyRefusal, ApiToken, AuditEntry, IssuedApiKey,
     NewToken, Scopes,
@@ -158,9 +159,7 @@ impl RedisApiKeyStore {
         self.keyspace.add_changes(&mut commands, [entry], at);
         if let Err(error) = commands.exec_async(connection).await {
             let reason = self.keyspace.describe(&error.into());
-            tracing::error!(
-                target: AuditEntry::LOG_TARGET, %api_key, by, reason, "the revocation is not recorded in Redis"
-            );
+            log_unrecorded_revocation(&api_key, &by, &reason);
         }
     }
 

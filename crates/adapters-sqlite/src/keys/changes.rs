@@ -2,9 +2,9 @@
 
 use std::time::SystemTime;
 
-use animal_store_adapter_kit::{AuditRow, audit_entry, audit_kept_since, audit_row};
+use animal_store_adapter_kit::{AuditRow, ClockReadings, audit_entries, audit_row};
 use animal_store_app::AuditEntry;
-use diesel::{prelude::*, sql_query, sql_types::BigInt};
+use diesel::{connection::SimpleConnection, prelude::*};
 
 use crate::{
     error::corrupt,
@@ -13,7 +13,10 @@ use crate::{
     },
 };
 
-pub(super) fn read(connection: &mut SqliteConnection) -> QueryResult<Vec<AuditEntry>> {
+pub(super) fn read(
+    connection: &mut SqliteConnection,
+    now: SystemTime,
+) -> QueryResult<Vec<AuditEntry>> {
     let columns = (
         at,
         changed_by,
@@ -25,10 +28,7 @@ pub(super) fn read(connection: &mut SqliteConnection) -> QueryResult<Vec<AuditEn
         old_token_ends,
     );
     let rows: Vec<AuditRow> = table.select(columns).order((at, id)).load(connection)?;
-    rows.into_iter()
-        .map(audit_entry)
-        .collect::<Result<_, _>>()
-        .map_err(corrupt)
+    audit_entries(rows, now).map_err(corrupt)
 }
 
 /// Adds entries, and deletes those that are no longer kept.
@@ -52,12 +52,11 @@ pub(super) fn add(
             .values(values)
             .execute(connection)?;
     }
-    let delete = sql_query(
-        "DELETE FROM api_key_changes WHERE at < ?
-         OR id IN (SELECT id FROM api_key_changes ORDER BY at DESC, id DESC LIMIT -1 OFFSET ?)",
-    );
-    let delete = delete
-        .bind::<BigInt, _>(audit_kept_since(now))
-        .bind::<BigInt, _>(i64::from(AuditEntry::LIMIT));
-    delete.execute(connection).map(drop)
+    let proof = ClockReadings::of_keys(now).proof();
+    let kept = AuditEntry::KEPT.as_millis();
+    let limit = AuditEntry::LIMIT;
+    connection.batch_execute(&format!(
+        "DELETE FROM api_key_changes WHERE at < {proof} - {kept} OR id IN
+         (SELECT id FROM api_key_changes ORDER BY at DESC, id DESC LIMIT -1 OFFSET {limit})"
+    ))
 }

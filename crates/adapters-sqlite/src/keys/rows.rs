@@ -2,29 +2,22 @@
 
 use std::time::SystemTime;
 
-use animal_store_adapter_kit::{KeyColumns, KeyRows, SelectKeys, TokenColumns};
+use animal_store_adapter_kit::{
+    ClockReadings, KeyColumns, KeyRows, KeyWrite, SelectKeys, TokenColumns,
+};
 use animal_store_app::{ApiKeyId, IssuedApiKey};
-use diesel::prelude::*;
+use diesel::{connection::SimpleConnection, prelude::*, sql_query};
 
+use super::state;
 use crate::{
-    error::corrupt,
-    tables::{api_key_state, api_key_tokens, api_keys},
+    tables::{api_key_tokens, api_keys},
     values::milliseconds,
 };
 
-pub(super) fn version(connection: &mut SqliteConnection) -> QueryResult<i64> {
-    let version = api_key_state::table
-        .select(api_key_state::version)
-        .first(connection)
-        .optional()?;
-    version.ok_or_else(|| corrupt("table api_key_state has no row"))
-}
-
-/// Reads keys with the tokens that are valid at this time, in the order of their ids. Keys without tokens are included.
+/// Reads keys with their tokens, in the order of their ids. Keys without tokens are included.
 pub(super) fn read(
     connection: &mut SqliteConnection,
     select: SelectKeys<'_>,
-    now: SystemTime,
 ) -> QueryResult<Vec<KeyRows>> {
     use api_key_tokens::{created_at, digest, expires_at, last_four};
     let keys = api_keys::table
@@ -43,25 +36,39 @@ pub(super) fn read(
     let rows = keys
         .select(columns)
         .load_iter::<(KeyColumns, Option<TokenColumns>), _>(connection)?;
-    KeyRows::collect(rows, now)
+    KeyRows::collect(rows)
 }
 
-/// Writes a key with its tokens in place of what the file has of it. `None`: it does not exist.
+/// Writes a key, and the state of the file with this version.
 pub(super) fn write(
     connection: &mut SqliteConnection,
     id: &ApiKeyId,
-    key: Option<&IssuedApiKey>,
+    key: &KeyWrite,
+    version: i64,
+    now: SystemTime,
+) -> QueryResult<()> {
+    use api_key_tokens::{api_key_id, expires_at};
+    let is_later = expires_at.is_null().or(expires_at.gt(key.kept_until));
+    let deleted = api_key_tokens::table.filter(api_key_id.eq(id.as_str()).and(is_later));
+    diesel::delete(deleted).execute(connection)?;
+    if let Some(after) = &key.after {
+        write_key(connection, id, after, version)?;
+    } else {
+        let row = diesel::update(api_keys::table.find(id.as_str()));
+        row.set(api_keys::version.eq(version)).execute(connection)?;
+    }
+    let mut growth = key.growth;
+    growth.tokens -= delete_expired(connection, now)?;
+    state::write(connection, version, growth)
+}
+
+fn write_key(
+    connection: &mut SqliteConnection,
+    id: &ApiKeyId,
+    IssuedApiKey { key, tokens }: &IssuedApiKey,
     version: i64,
 ) -> QueryResult<()> {
     use api_key_tokens::{api_key_id, created_at, digest, expires_at, last_four};
-    diesel::delete(api_key_tokens::table.filter(api_key_id.eq(id.as_str()))).execute(connection)?;
-    let Some(IssuedApiKey { key, tokens }) = key else {
-        let row = diesel::update(api_keys::table.find(id.as_str()));
-        return row
-            .set(api_keys::version.eq(version))
-            .execute(connection)
-            .map(drop);
-    };
     let scopes = key.scopes.to_string();
     let content = (
         api_keys::label.eq(key.label.as_str()),
@@ -74,16 +81,29 @@ pub(super) fn write(
         .set(content)
         .execute(connection)?;
     for token in tokens {
-        let row = (
-            digest.eq(&token.digest.0[..]),
+        let content = (
             api_key_id.eq(id.as_str()),
             last_four.eq(&token.last_four),
             created_at.eq(milliseconds(token.created)),
             expires_at.eq(token.expires.map(milliseconds)),
         );
+        // It may have expired before, also for another key.
         diesel::insert_into(api_key_tokens::table)
-            .values(row)
+            .values((digest.eq(&token.digest.0[..]), content))
+            .on_conflict(digest)
+            .do_update()
+            .set(content)
             .execute(connection)?;
     }
     Ok(())
+}
+
+/// Deletes the tokens that expired long ago. Returns their number.
+fn delete_expired(connection: &mut SqliteConnection, now: SystemTime) -> QueryResult<i64> {
+    let readings = ClockReadings::of_keys(now);
+    connection.batch_execute(&readings.record())?;
+    let proof = readings.proof();
+    let delete = format!("DELETE FROM api_key_tokens WHERE expires_at <= {proof}");
+    let deleted = sql_query(delete).execute(connection)?;
+    Ok(i64::try_from(deleted).unwrap_or(i64::MAX))
 }

@@ -5,14 +5,15 @@ use std::time::SystemTime;
 use animal_store_adapter_kit::{PendingUses, UseStore, recorded_uses};
 use animal_store_app::ports::RecordedUses;
 use diesel::{
+    dsl::{select, sql},
     prelude::*,
     sql_query,
-    sql_types::{BigInt, SmallInt, Text},
+    sql_types::{BigInt, Nullable, SmallInt, Text},
 };
 
 use super::SqliteApiKeyStore;
 use crate::{
-    tables::{api_key_state, api_key_tokens, api_key_uses},
+    tables::{api_key_tokens, api_key_uses},
     values::milliseconds,
 };
 
@@ -33,9 +34,10 @@ impl UseStore for SqliteApiKeyStore {
 
 /// Records uses of the keys that exist. No time moves backwards, and the beginning of the record does not change.
 fn write(connection: &mut SqliteConnection, uses: &PendingUses, now: i64) -> QueryResult<()> {
-    let beginning = api_key_state::table.filter(api_key_state::uses_since.is_null());
-    diesel::update(beginning)
-        .set(api_key_state::uses_since.eq(now))
+    let beginning =
+        "INSERT INTO api_key_uses_since (id, since) VALUES (1, ?) ON CONFLICT DO NOTHING";
+    sql_query(beginning)
+        .bind::<BigInt, _>(now)
         .execute(connection)?;
     for (kind, times) in uses.iter() {
         for (id, time) in times {
@@ -59,9 +61,11 @@ pub(super) fn read(
     now: SystemTime,
 ) -> QueryResult<RecordedUses> {
     use api_key_tokens::{api_key_id, expires_at};
-    let since: Option<i64> = api_key_state::table
-        .select(api_key_state::uses_since)
-        .first(connection)?;
+    let since = sql::<Nullable<BigInt>>(
+        "min(since) FROM (SELECT since FROM api_key_uses_since
+         UNION ALL SELECT uses_since FROM api_key_state)",
+    );
+    let since: Option<i64> = select(since).get_result(connection)?;
     let valid =
         api_key_tokens::table.filter(expires_at.is_null().or(expires_at.gt(milliseconds(now))));
     let valid = api_key_uses::api_key_id.eq_any(valid.select(api_key_id));
