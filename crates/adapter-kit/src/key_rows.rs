@@ -310,11 +310,11 @@ mod tests {
                     (id.to_owned(), label.to_owned(), String::new()),
                     Some(token),
                 );
-                KeyRows::collect([Ok::<_, ()>(row)], from_milliseconds(5_000)).unwrap()
+                KeyRows::collect([Ok::<_, ()>(row)]).unwrap()
             };
-            assert_eq!(KeyRows::existing(&stored()), Err(problem.to_owned()));
-            let apply =
-                |change| KeyRows::apply(&change, stored().pop(), &[], from_milliseconds(5_000));
+            let now = from_milliseconds(5_000);
+            assert_eq!(KeyRows::existing(&stored(), now), Err(problem.to_owned()));
+            let apply = |change| KeyRows::apply(&change, stored().first(), &[], now);
             let token = NewToken {
                 digest: ApiKeyDigest([2; 32]),
                 last_four: "last".to_owned(),
@@ -330,15 +330,16 @@ mod tests {
                 )),
                 Err(problem.to_owned())
             );
-            let (before, after) = apply(ApiKeyChange::Revoke(ApiKeyId::new(id)))
+            let revoked = apply(ApiKeyChange::Revoke(ApiKeyId::new(id)))
                 .unwrap()
                 .unwrap();
-            let before = before.unwrap().key;
+            let before = revoked.before.unwrap().key;
             assert_eq!(
                 (before.id.as_str(), before.label.as_str(), before.scopes),
                 (id, "unreadable", Scopes::default())
             );
-            assert_eq!(after, None);
+            assert_eq!(revoked.after, None);
+            assert_eq!(revoked.growth.tokens, -1);
         }
     }
 
@@ -360,12 +361,13 @@ mod tests {
             row("c", Some((4, Some(5_000)))),
             row("d", Some((5, None))),
         ];
-        let keys = KeyRows::collect(rows, from_milliseconds(5_000)).unwrap();
+        let keys = KeyRows::collect(rows).unwrap();
         assert_eq!(
             keys.iter().map(|key| &*key.id).collect::<Vec<_>>(),
             ["a", "b", "c", "d"]
         );
-        let existing = KeyRows::existing(&keys).unwrap().into_iter();
+        let existing = KeyRows::existing(&keys, from_milliseconds(5_000));
+        let existing = existing.unwrap().into_iter();
         let digests =
             |key: IssuedApiKey| key.tokens.iter().map(|token| token.digest.0[0]).collect();
         let existing: Vec<(String, Vec<u8>)> = existing

@@ -31,7 +31,8 @@ impl KeySource for Source {
         "store".to_owned()
     }
 
-    async fn check(&mut self, known: Option<i64>) -> Result<KeyCheck, String> {
+    async fn check(&mut self, known: Option<&KeyState>) -> Result<KeyCheck, String> {
+        let known = known.map(|known| known.version);
         self.known.lock().unwrap().push(known);
         let changes = self
             .results
@@ -118,8 +119,13 @@ fn key(id: &str, tokens: &[u8]) -> StoredKey {
 
 /// The first version has all keys.
 fn changes(version: i64, keys: impl Into<Vec<StoredKey>>) -> KeyChanges {
-    KeyChanges {
+    let state = KeyState {
         version,
+        mark: Vec::new(),
+        counts: KeyCounts::default(),
+    };
+    KeyChanges {
+        state,
         keys: keys.into(),
         is_complete: version == 1,
     }
@@ -155,9 +161,9 @@ async fn only_the_changed_keys_are_replaced() {
     );
 }
 
-/// Without those of the first read. If the store was replaced, its keys may not have changed.
+/// Without those of the first read. A restart of the store changes no key, and another store has other keys.
 #[tokio::test(start_paused = true)]
-async fn changes_are_logged_once_for_each_key() {
+async fn differences_are_logged_once_for_each_key() {
     let (reader, writer) = io::pipe().unwrap();
     let subscriber = tracing_subscriber::fmt()
         .with_ansi(false)
@@ -165,24 +171,71 @@ async fn changes_are_logged_once_for_each_key() {
         .with_writer(Mutex::new(writer));
     let guard = set_default(subscriber.finish());
     let test = Test::start();
-    test.check(Ok(Some(changes(1, [key("a", &[1])])))).await;
+    let expired = |mut key: StoredKey| {
+        key.tokens[0].1 = Some(NOW);
+        key
+    };
+    let first = || [key("a", &[1]), key("b", &[2]), expired(key("e", &[5]))];
+    test.check(Ok(Some(changes(1, first())))).await;
     advance(INTERVAL).await;
-    let invalid = StoredKey {
+    let invalid = || StoredKey {
         key: Err("the label is malformed".to_owned()),
         ..key("c", &[3, 4])
     };
-    test.check(Ok(Some(changes(2, [key("b", &[]), invalid]))))
+    // A key may be added and revoked between two checks.
+    let changed = [key("b", &[]), invalid(), key("x", &[])];
+    test.check(Ok(Some(changes(2, changed)))).await;
+    advance(INTERVAL).await;
+    // A token that expired may be gone.
+    test.check(Ok(Some(changes(1, [key("a", &[1]), invalid()]))))
         .await;
     advance(INTERVAL).await;
-    test.check(Ok(Some(changes(1, [key("d", &[3])])))).await;
+    test.check(Ok(Some(changes(1, [invalid(), key("d", &[1])]))))
+        .await;
     drop(guard);
     let log = io::read_to_string(reader).unwrap();
+    let line = |id: &str, tokens: u8| {
+        format!(
+            r#" INFO audit: API key change seen api_key="{id}" api_key_label="label of {id}" scopes="read,write" tokens={tokens}"#
+        )
+    };
+    let unreadable = r#" INFO audit: API key change seen api_key="c" api_key_label="unreadable" scopes="" tokens=2"#;
     let expected = [
-        r#" INFO audit: API key change seen api_key="b" api_key_label="label of b" scopes="read,write" tokens=0"#,
-        r#" INFO audit: API key change seen api_key="c" api_key_label="unreadable" scopes="" tokens=2"#,
-        " INFO audit: the API keys were replaced",
+        line("b", 0),
+        unreadable.to_owned(),
+        line("d", 1),
+        line("a", 0),
     ];
     assert_eq!(log.lines().collect::<Vec<_>>(), expected);
+}
+
+/// The log of all of them would take longer than the keys are trusted.
+#[tokio::test(start_paused = true)]
+async fn of_very_many_differences_the_last_ones_are_counted() {
+    let (reader, writer) = io::pipe().unwrap();
+    let subscriber = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .without_time()
+        .with_writer(Mutex::new(writer));
+    let log = std::thread::spawn(|| io::read_to_string(reader).unwrap());
+    let guard = set_default(subscriber.finish());
+    let differences = |count: usize| {
+        let keys: Vec<_> = (0..count).map(|n| key(&n.to_string(), &[1])).collect();
+        let differences: Vec<_> = keys
+            .iter()
+            .map(|key| Difference { key, tokens: 1 })
+            .collect();
+        log_differences(&differences);
+    };
+    differences(LOGGED);
+    differences(LOGGED + 2);
+    drop(guard);
+    let log = log.join().unwrap();
+    assert_eq!(log.lines().count(), 2 * LOGGED + 1);
+    assert!(
+        log.ends_with("further API key changes seen records=2\n"),
+        "{log}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
