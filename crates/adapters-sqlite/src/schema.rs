@@ -105,7 +105,7 @@ mod tests {
     /// Runs a migration of another release.
     fn migrate(connection: &mut SqliteConnection, up: &str) -> migration::Result<Vec<String>> {
         let folder = TempDir::new().unwrap();
-        let migration = folder.path().join("0003-contract_test");
+        let migration = folder.path().join("9999-contract_test");
         fs::create_dir(&migration).unwrap();
         fs::write(migration.join("up.sql"), up).unwrap();
         run(
@@ -120,7 +120,7 @@ mod tests {
         let rebuild = "CREATE TABLE new (id TEXT NOT NULL PRIMARY KEY, label TEXT NOT NULL, scopes TEXT NOT NULL,
             version INTEGER NOT NULL);
             INSERT INTO new SELECT * FROM api_keys; DROP TABLE api_keys; ALTER TABLE new RENAME TO api_keys;";
-        assert_eq!(migrate(&mut connection, rebuild).unwrap(), ["0003contract"]);
+        assert_eq!(migrate(&mut connection, rebuild).unwrap(), ["9999contract"]);
         assert_eq!(
             number(&mut connection, "SELECT count(*) FROM api_key_tokens").unwrap(),
             1

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The versions of all migrations.
-const ALL: [&str; 2] = ["0001expand", "0002expand"];
+const ALL: [&str; 3] = ["0001expand", "0002expand", "0003expand"];
 
 /// The key of the lock, which all releases have in common.
 const LOCK: i64 = 4_715_830_265_918_527_103;
@@ -57,7 +57,7 @@ async fn migrations_are_pending_until_they_run_once_and_are_recorded_by_their_ve
         .expect_err("there is no table");
     assert!(
         reason.contains(
-            "these migrations are pending: 0001expand, 0002expand; run `animal-store migrate`"
+            "these migrations are pending: 0001expand, 0002expand, 0003expand; run `animal-store migrate`"
         ),
         "{reason}"
     );

@@ -80,7 +80,10 @@ async fn while_the_file_is_moved_a_sweep_deletes_nothing() {
     let (_sender, writer) = writer(&path);
     let mut connection = writer.session.file.connect().unwrap();
     connection
-        .batch_execute("INSERT INTO idempotency_keys VALUES ('old', x'01', x'00', 1, 1)")
+        .batch_execute(
+            "INSERT INTO idempotency_keys VALUES ('old', x'01', x'00', 1, 1);
+            INSERT INTO idempotency_readings VALUES (1)",
+        )
         .unwrap();
     for (from, to, deleted, rows) in [(&path, &moved, 0, 1), (&moved, &path, 1, 0)] {
         std::fs::rename(from, to).unwrap();

@@ -102,7 +102,7 @@ async fn each_problem_is_found() {
     assert_finding(&findings(&path).await, "sqlite.file", Warning, "0001expand");
     sql::execute(
         &path,
-        "INSERT INTO __diesel_schema_migrations (version) VALUES ('0001expand'), ('0002expand')",
+        "INSERT INTO __diesel_schema_migrations (version) VALUES ('0001expand'), ('0002expand'), ('0003expand')",
     );
     sql::overwrite_page(
         &path,

@@ -26,13 +26,13 @@ fn pending_migrations_are_named_and_run_by_migrate_only() {
     fs::write(&path, "").expect("written");
     assert_eq!(
         SqliteFile::pending(&path).expect("an empty file"),
-        ["0001expand", "0002expand"]
+        ["0001expand", "0002expand", "0003expand"]
     );
     assert_pending(SqliteFile::open(&path, FileUse::Read, TIMEOUT));
     assert_eq!(fs::read(&path).expect("read"), b"");
     assert_eq!(
         SqliteFile::migrate(&path, TIMEOUT).expect("migrated"),
-        ["0001expand", "0002expand"]
+        ["0001expand", "0002expand", "0003expand"]
     );
     assert_eq!(SqliteFile::pending(&path).expect("read"), [""; 0]);
     assert_eq!(
@@ -69,7 +69,7 @@ fn assert_pending(opened: Result<SqliteFile, SqliteFileError>) {
     let error = opened.expect_err("pending");
     assert!(
         error.to_string().contains(
-            "these migrations are pending: 0001expand, 0002expand; run animal-store migrate"
+            "these migrations are pending: 0001expand, 0002expand, 0003expand; run animal-store migrate"
         ),
         "{error}"
     );

@@ -55,12 +55,12 @@ fn only_migrate_runs_pending_migrations_and_prints_those_that_it_ran_or_would_ru
         let exited = sqlite.with_own_keys().args(args).run();
         exited.assert_error(
             1,
-            &["migrations are pending: 0001expand, 0002expand; run animal-store migrate"],
+            &["migrations are pending: 0001expand, 0002expand, 0003expand; run animal-store migrate"],
         );
     }
     for store in [sqlite, postgres] {
         let (all, dry_run) = (
-            &["0001expand", "0002expand"][..],
+            &["0001expand", "0002expand", "0003expand"][..],
             &["migrate", "--dry-run"][..],
         );
         for (args, expected) in [
