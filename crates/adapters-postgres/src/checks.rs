@@ -81,6 +81,23 @@ pub(crate) fn missing_permissions(needed: &[(&str, &str)]) -> String {
     )
 }
 
+/// Returns a query for the statements that leave the current user nothing but `SELECT` on these tables, unless it is an
+/// owner of them. A permission on one column is one on the whole table here: it suffices to lock rows.
+pub(crate) fn superfluous_permissions(tables: &[&str]) -> String {
+    let tables = tables.join("', '");
+    format!(
+        "SELECT format('REVOKE %s ON %I FROM %I', string_agg(permission, ', ' ORDER BY permission), relname, current_user)
+        FROM unnest(ARRAY['{tables}']) AS name
+            JOIN pg_class AS relation ON relation.oid = to_regclass(name)
+            CROSS JOIN unnest(ARRAY['INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'REFERENCES', 'TRIGGER']) AS permission
+        WHERE NOT pg_has_role(relowner, 'MEMBER')
+            AND CASE WHEN permission IN ('INSERT', 'UPDATE', 'REFERENCES')
+                THEN has_any_column_privilege(relation.oid, permission)
+                ELSE has_table_privilege(relation.oid, permission) END
+        GROUP BY relname ORDER BY relname"
+    )
+}
+
 /// Runs one of these queries. It is not prepared, so it works through any pooler.
 pub(crate) async fn problems(client: &Client, query: &str) -> Result<Vec<String>, ConnectionError> {
     let rows = client.query_typed(query, &[]).await?;

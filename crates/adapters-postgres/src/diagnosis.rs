@@ -17,7 +17,7 @@ use crate::{
     MigrationError, Migrations, PgEndpoint, PostgresSettings, SchemaMode,
     checks::{
         ASYNCHRONOUS, NOT_DURABLE, READ_ONLY, ROW_SECURITY, SEQUENCE_BEHIND, SEQUENCE_CACHED,
-        UNFINISHED, missing_permissions, problems,
+        UNFINISHED, missing_permissions, problems, superfluous_permissions,
     },
     error::{ConnectionError, within},
 };
@@ -32,21 +32,35 @@ const PERMISSIONS: &str = "postgres.permissions";
 const ROWS: &str = "postgres.row_security";
 const SEQUENCE: &str = "postgres.sequence";
 const POOLER: &str = "postgres.pooler";
+const REVOCATIONS: &str = "postgres.revocations";
 
 /// What the service needs for pets.
-const FOR_PETS: [(&str, &str); 3] = [
+const FOR_PETS: [(&str, &str); 4] = [
     ("pets", "SELECT, INSERT"),
     ("idempotency_keys", "SELECT, INSERT, UPDATE, DELETE"),
+    ("idempotency_readings", "SELECT, INSERT, DELETE"),
     ("pets_id_seq", "USAGE"),
 ];
 
 /// What the service and its backups need for API keys, if they are in the database.
-const FOR_API_KEYS: [(&str, &str); 5] = [
+const FOR_API_KEYS: [(&str, &str); 7] = [
     ("api_keys", "SELECT"),
     ("api_key_tokens", "SELECT"),
-    ("api_key_state", "SELECT, UPDATE"),
+    ("api_key_state", "SELECT"),
+    ("api_key_marks", "SELECT"),
     ("api_key_uses", "SELECT, INSERT, UPDATE"),
+    ("api_key_uses_since", "SELECT, INSERT"),
     ("api_key_changes", "SELECT"),
+];
+
+/// The tables of a revocation. A user that may do more than read them can lock them.
+const FOR_REVOCATIONS: [&str; 6] = [
+    "api_keys",
+    "api_key_tokens",
+    "api_key_state",
+    "api_key_marks",
+    "api_key_readings",
+    "api_key_changes",
 ];
 
 /// Examines a database for an instance. `direct` leads to the same database for migrations. The number of statements is
@@ -104,6 +118,7 @@ pub async fn diagnose(
         let mut needed = FOR_PETS.to_vec();
         if has_api_keys {
             needed.extend(FOR_API_KEYS);
+            checks.push((REVOCATIONS, superfluous_permissions(&FOR_REVOCATIONS)));
         }
         checks.push((PERMISSIONS, missing_permissions(&needed)));
         checks.push((ROWS, ROW_SECURITY.to_owned()));
@@ -265,6 +280,15 @@ fn finding(subject: &'static str, problems: &[String]) -> Finding {
             let advice = "run `animal-store migrate` as the owner of the tables; or, while nothing adds pets: \
                           SELECT setval('pets_id_seq', greatest(nextval('pets_id_seq'), (SELECT max(id) FROM pets)))";
             Finding::error(subject, found, advice)
+        }
+        (REVOCATIONS, []) => Finding::ok(subject, "the user cannot hold up a revocation"),
+        (REVOCATIONS, problems) => {
+            let advice = "after the last instance of an older version has stopped, run these statements as the owner \
+                          of the tables (what the user has by a role or as PUBLIC, revoke there); commands that change \
+                          keys need another user (storage.postgres.migrate_url)";
+            let statements = problems.join("; ");
+            let found = format!("the user can hold up revocations of API keys: {statements}");
+            Finding::warning(subject, found, advice)
         }
         (_, []) => Finding::ok(subject, "pets can be read and added"),
         _ => {

@@ -42,7 +42,7 @@ const USES_PER_TRANSACTION: usize = 1000;
 /// What a change needs.
 const NEEDED: [(&str, &str); 7] = [
     ("api_keys", "SELECT, INSERT, UPDATE"),
-    ("api_key_tokens", "SELECT, INSERT, UPDATE, DELETE"),
+    ("api_key_tokens", "SELECT, INSERT, DELETE"),
     ("api_key_state", "SELECT, UPDATE"),
     ("api_key_marks", "SELECT, INSERT, UPDATE, DELETE"),
     ("api_key_readings", "SELECT, INSERT, DELETE"),

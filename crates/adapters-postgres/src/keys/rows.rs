@@ -127,16 +127,18 @@ async fn write_key(
         (&scopes as _, Type::TEXT),
     ];
     connection.query(insert, &values).await?;
+    // They may have expired before, also for another key.
+    let digests: Vec<_> = tokens.iter().map(|token| &token.digest.0[..]).collect();
+    let delete = "DELETE FROM api_key_tokens WHERE digest = ANY ($1)";
+    let digests = (&digests as _, Type::BYTEA_ARRAY);
+    connection.query(delete, &[digests]).await?;
     for token in tokens {
         let digest = &token.digest.0[..];
         let created = milliseconds(token.created);
         let expires = token.expires.map(milliseconds);
-        // It may have expired before, also for another key.
         let insert =
             "INSERT INTO api_key_tokens (api_key_id, digest, last_four, created_at, expires_at)
-            VALUES ($1, $2, $3, $4, $5)
-            ON CONFLICT (digest) DO UPDATE SET (api_key_id, last_four, created_at, expires_at)
-                = ROW (excluded.api_key_id, excluded.last_four, excluded.created_at, excluded.expires_at)";
+            VALUES ($1, $2, $3, $4, $5)";
         let values = [
             id.clone(),
             (&digest as _, Type::BYTEA),

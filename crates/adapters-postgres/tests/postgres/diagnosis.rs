@@ -48,7 +48,7 @@ async fn a_healthy_server_has_no_finding_but_ok_and_is_not_changed() {
     let before = contents(&server);
     let found = findings(&url, &settings()).await;
     assert_eq!(conspicuous(&found), [""; 0], "{found:#?}");
-    assert_eq!(found.len(), 10, "{found:#?}");
+    assert_eq!(found.len(), 11, "{found:#?}");
     assert_eq!(contents(&server), before);
 }
 
@@ -220,6 +220,53 @@ async fn the_advice_about_missing_permissions_grants_them() {
     )
     .await;
     adds_and_finds(&store.repository).await;
+}
+
+/// A permission on one column suffices to lock rows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn permissions_by_which_the_user_can_hold_up_a_revocation_are_found_and_the_advice_revokes_them()
+ {
+    let database = empty_tables().await;
+    let user = database.user();
+    let subject = "postgres.revocations";
+    database.sql(&format!(
+        "GRANT SELECT ON ALL TABLES IN SCHEMA public TO {}",
+        user.name
+    ));
+    let found = findings(&user.url, &settings()).await;
+    assert_finding(&found, subject, Ok, "cannot hold up");
+    for (granted, revoked) in [
+        ("UPDATE ON api_key_state", "REVOKE UPDATE ON api_key_state"),
+        (
+            "UPDATE (uses_since) ON api_key_state",
+            "REVOKE UPDATE ON api_key_state",
+        ),
+        (
+            "INSERT, DELETE ON api_key_tokens",
+            "REVOKE DELETE, INSERT ON api_key_tokens",
+        ),
+        ("TRIGGER ON api_keys", "REVOKE TRIGGER ON api_keys"),
+        (
+            "TRUNCATE ON api_key_marks",
+            "REVOKE TRUNCATE ON api_key_marks",
+        ),
+        (
+            "DELETE ON api_key_readings",
+            "REVOKE DELETE ON api_key_readings",
+        ),
+        (
+            "UPDATE ON api_key_changes",
+            "REVOKE UPDATE ON api_key_changes",
+        ),
+    ] {
+        database.sql(&format!("GRANT {granted} TO {}", user.name));
+        let found = findings(&user.url, &settings()).await;
+        let finding = assert_finding(&found, subject, Warning, revoked);
+        let statements = finding.found.split_once(": ").expect("statements").1;
+        database.sql(statements);
+        let found = findings(&user.url, &settings()).await;
+        assert_finding(&found, subject, Ok, "cannot hold up");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

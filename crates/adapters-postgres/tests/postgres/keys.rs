@@ -26,7 +26,7 @@ use crate::{
 /// Longest time for which keys are trusted, whatever delays the next comparison.
 const TRUST: Duration = Duration::from_millis(500);
 
-async fn keys_of(url: &str, settings: PostgresSettings) -> PgApiKeyStore {
+pub(crate) async fn keys_of(url: &str, settings: PostgresSettings) -> PgApiKeyStore {
     migrations(url).run().await.expect("the tables");
     PgApiKeyStore::new(endpoint(url), settings)
 }
@@ -40,7 +40,10 @@ pub(crate) fn directory_of(keys: &PgApiKeyStore) -> ApiKeySnapshot {
     keys.start_directory(&mut Registry::default())
 }
 
-async fn is_accepted(directory: &ApiKeySnapshot, token: &str) -> Result<bool, StoreFailure> {
+pub(crate) async fn is_accepted(
+    directory: &ApiKeySnapshot,
+    token: &str,
+) -> Result<bool, StoreFailure> {
     Ok(directory
         .find(ApiKeyDigest::of(&token.into()))
         .await?

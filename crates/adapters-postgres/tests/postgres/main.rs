@@ -18,6 +18,8 @@ mod keyed_busy;
 mod keyed_locks;
 mod keyed_records;
 mod keys;
+mod keys_revocations;
+mod keys_stores;
 mod metrics;
 mod migrations;
 mod outcome;

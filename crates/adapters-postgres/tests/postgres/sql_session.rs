@@ -55,6 +55,11 @@ impl SqlSession {
             .unwrap_or_else(|error| panic!("{sql}: {error:?}"));
     }
 
+    /// Runs a statement, and returns whether it succeeded.
+    pub(crate) async fn permits(&self, sql: &str) -> bool {
+        self.0.batch_execute(sql).await.is_ok()
+    }
+
     /// Returns the first column, as text.
     pub(crate) async fn column(&self, sql: &str) -> Vec<String> {
         let messages = self

@@ -1,0 +1,164 @@
+//! What cannot hold up a revocation.
+
+use std::time::{Duration, Instant};
+
+use animal_store_adapters_postgres::{PgApiKeyStore, PostgresSettings};
+use animal_store_app::{
+    ports::{ApiKeyStore, ApiKeyUse, ApiKeyUses},
+    test_support::{
+        api_key,
+        key_changes::{add, revoke},
+    },
+};
+use prometheus_client::registry::Registry;
+
+use crate::{
+    keys::{directory_of, is_accepted, new_keys},
+    outcomes::wait_until,
+    sql_session::SqlSession,
+    store::{endpoint, settings},
+};
+
+/// The permissions of the instances, as `docs/operations/postgresql.md` has them.
+fn documented_grants() -> String {
+    let document = include_str!("../../../../docs/operations/postgresql.md");
+    let lines = document.lines().map(str::trim);
+    let grants = lines.filter(|line| {
+        line.starts_with("GRANT") && !line.contains("ON pets TO") && !line.contains("CREATE ON")
+    });
+    let grants: Vec<_> = grants
+        .filter(|line| !line.contains("pets_id_seq"))
+        .collect();
+    assert_eq!(grants.len(), 6, "{grants:?}");
+    grants.join(" ")
+}
+
+/// It holds the locks of each table that its permissions allow, and of the rows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_the_user_of_the_instances_locks_a_key_can_be_revoked() {
+    let (keys, database) = new_keys().await;
+    let user = database.user();
+    let grants = documented_grants().replace("TO store", &format!("TO {}", user.name));
+    database.sql(&grants);
+    let instance = PgApiKeyStore::new(endpoint(&user.url), settings());
+    let directory = directory_of(&instance);
+    keys.change(add("key", "token", None), "test")
+        .await
+        .expect("added");
+    wait_until("it is accepted", async || {
+        is_accepted(&directory, "token").await.expect("found")
+    })
+    .await;
+    let (uses, writer) = instance.start_uses(&mut Registry::default());
+    uses.note(&api_key("key").id, ApiKeyUse::Request);
+    drop(uses);
+    writer.await.expect("no panic");
+    assert_eq!(keys.list_uses().await.expect("uses").last.len(), 1);
+
+    let session = SqlSession::at(&user.url).await;
+    session.run("BEGIN").await;
+    let tables = "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace";
+    let mut held = Vec::new();
+    for table in session.column(tables).await {
+        for lock in [
+            format!("LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE"),
+            format!("LOCK TABLE {table} IN SHARE MODE"),
+            format!("LOCK TABLE {table} IN ROW EXCLUSIVE MODE"),
+            format!("LOCK TABLE {table} IN ACCESS SHARE MODE"),
+            format!("SELECT FROM {table} FOR UPDATE"),
+            format!("SELECT FROM {table} FOR KEY SHARE"),
+        ] {
+            session.run("SAVEPOINT before").await;
+            if session.permits(&lock).await {
+                held.push(lock);
+            } else {
+                session.run("ROLLBACK TO before").await;
+            }
+        }
+    }
+    let locks_uses = "LOCK TABLE api_key_uses IN ACCESS EXCLUSIVE MODE";
+    assert!(held.iter().any(|lock| lock == locks_uses), "{held:?}");
+    for statement in [
+        "UPDATE api_key_state SET version = 9000000000",
+        "DELETE FROM api_key_marks",
+        "SELECT FROM api_key_state FOR UPDATE",
+    ] {
+        session.run("SAVEPOINT before").await;
+        assert!(!session.permits(statement).await, "{statement}");
+        session.run("ROLLBACK TO before").await;
+    }
+
+    let began = Instant::now();
+    keys.change(revoke("key"), "test").await.expect("revoked");
+    assert!(began.elapsed() < settings().timeout);
+    assert_eq!(keys.list_changes().await.expect("log").len(), 2);
+    wait_until("it is refused", async || {
+        !is_accepted(&directory, "token").await.expect("found")
+    })
+    .await;
+    session.run("ROLLBACK").await;
+    // Its uses stay, and no list has them. A key with this id has none.
+    assert!(keys.list_uses().await.expect("uses").last.is_empty());
+    keys.change(add("key", "token", None), "test")
+        .await
+        .expect("added");
+    assert!(keys.list_uses().await.expect("uses").last.is_empty());
+}
+
+/// The sequence may be behind, the table locked, or a trigger of another program may refuse the row.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_revocation_that_cannot_be_recorded_is_done() {
+    for (prepare, restore) in [
+        (
+            "ALTER TABLE api_key_changes ALTER id RESTART WITH 1",
+            "ALTER TABLE api_key_changes ALTER id RESTART WITH 100",
+        ),
+        (
+            "ALTER TABLE api_key_changes RENAME TO other",
+            "ALTER TABLE other RENAME TO api_key_changes",
+        ),
+        (
+            "ALTER TABLE api_key_changes ADD CONSTRAINT refused CHECK (change <> 'revoke') NOT VALID",
+            "ALTER TABLE api_key_changes DROP CONSTRAINT refused",
+        ),
+    ] {
+        let (keys, database) = new_keys().await;
+        let directory = directory_of(&keys);
+        for id in ["key", "next"] {
+            keys.change(add(id, id, None), "test").await.expect("added");
+        }
+        database.sql(prepare);
+        let revoked = keys.change(revoke("key"), "test").await.expect("revoked");
+        assert_eq!(revoked.after, None);
+        wait_until("it is refused", async || {
+            !is_accepted(&directory, "key").await.expect("found")
+        })
+        .await;
+        database.sql(restore);
+        keys.change(revoke("next"), "test").await.expect("revoked");
+        let log = keys.list_changes().await.expect("log");
+        let recorded = log.iter().filter(|entry| entry.change == "revoke");
+        assert_eq!(recorded.count(), 1, "{prepare}: {log:?}");
+    }
+}
+
+/// A lock that the owner of the tables holds ends the wait of the record.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_revocation_whose_record_has_to_wait_is_done() {
+    let (keys, database) = new_keys().await;
+    keys.change(add("key", "token", None), "test")
+        .await
+        .expect("added");
+    let session = SqlSession::of(&database).await;
+    session
+        .run("BEGIN; LOCK TABLE api_key_changes IN SHARE MODE")
+        .await;
+    let brief = PostgresSettings {
+        timeout: Duration::from_millis(400),
+        ..settings()
+    };
+    let brief = PgApiKeyStore::new(endpoint(database.url()), brief);
+    brief.change(revoke("key"), "test").await.expect("revoked");
+    assert!(keys.list().await.expect("list").is_empty());
+    session.run("ROLLBACK").await;
+}
