@@ -90,6 +90,27 @@ fn with_migrate_check_pending_migrations_prevent_the_start() {
 }
 
 #[test]
+fn migrate_sets_a_sequence_that_is_behind_and_a_start_warns_of_it() {
+    let database = PgDatabase::new();
+    let migrate = || {
+        let migrated = Program::with_postgres(database.url())
+            .args(&["migrate"])
+            .run();
+        assert_eq!(migrated.code, Some(0), "{migrated:?}");
+    };
+    migrate();
+    database.sql("INSERT INTO pets (id, name, category_id) VALUES (7, 'Rex', 1)");
+    let mut running = Program::with_postgres(database.url()).start();
+    running.wait_for_log(|event| {
+        event["message"]
+            .as_str()
+            .is_some_and(|message| message.starts_with("the sequence of ids is behind"))
+    });
+    migrate();
+    assert_eq!(database.sql("SELECT nextval('pets_id_seq')"), "8");
+}
+
+#[test]
 fn an_unavailable_postgresql_is_a_503_until_it_is_available() {
     let mut server = PostgresServer::start();
     server.stop();
