@@ -29,7 +29,8 @@ pub(crate) const SEQUENCE_CACHED: &str = "
 pub(crate) const ROW_SECURITY: &str = "
     SELECT relation.oid::regclass::text
     FROM unnest(ARRAY['pets', 'idempotency_keys', 'idempotency_readings', 'api_keys', 'api_key_tokens',
-        'api_key_state', 'api_key_marks', 'api_key_uses', 'api_key_uses_since', 'api_key_changes']) AS name JOIN pg_class AS relation ON relation.oid = to_regclass(name)
+        'api_key_state', 'api_key_marks', 'api_key_uses', 'api_key_uses_since', 'api_key_changes']) AS name
+    JOIN pg_class AS relation ON relation.oid = to_regclass(name)
     WHERE row_security_active(relation.oid)";
 
 /// Returns a text if the mark of a copy exists.

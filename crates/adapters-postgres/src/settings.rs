@@ -68,8 +68,8 @@ impl PostgresSettings {
         format!(
             "{set} statement_timeout = {statement_timeout}; \
              {set} idle_in_transaction_session_timeout = {idle_timeout}; \
-             {set} row_security = off; {set} plan_cache_mode = force_generic_plan; {set} enable_seqscan = off; {set} enable_bitmapscan = off; \
-             {set} enable_sort = off; {set} enable_nestloop = off; {set} jit = off"
+             {set} row_security = off; {set} plan_cache_mode = force_generic_plan; \
+             {set} enable_seqscan = off; {set} enable_bitmapscan = off; {set} enable_sort = off; {set} enable_nestloop = off; {set} jit = off"
         )
     }
 }
