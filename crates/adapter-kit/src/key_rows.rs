@@ -344,6 +344,23 @@ mod tests {
     }
 
     #[test]
+    fn a_key_with_a_label_that_is_refused_today_works_and_its_label_is_escaped() {
+        let row = |label: &str| {
+            let key = ("a".to_owned(), label.to_owned(), "read".to_owned());
+            Ok::<_, ()>((key, Some((vec![1; 32], "last".to_owned(), 0, None))))
+        };
+        for (label, shown) in [("a\u{61c}b", "a\\u{61c}b"), ("\u{200b}", "\\u{200b}")] {
+            let mut keys = KeyRows::collect([row(label)], from_milliseconds(5_000)).unwrap();
+            assert_eq!(
+                KeyRows::existing(&keys).unwrap()[0].key.label.as_str(),
+                shown
+            );
+            let stored = StoredKey::from(keys.remove(0));
+            assert_eq!((stored.key.is_ok(), stored.tokens.len()), (true, 1));
+        }
+    }
+
+    #[test]
     fn a_key_has_its_valid_tokens_and_does_not_exist_without_one() {
         let row = |id: &str, token: Option<(u8, Option<i64>)>| {
             let token =

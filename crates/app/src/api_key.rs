@@ -9,7 +9,7 @@ use std::{fmt, sync::Arc};
 use thiserror::Error;
 
 pub use self::{
-    label::{ApiKeyLabel, ApiKeyLabelError},
+    label::{ApiKeyLabel, ApiKeyLabelError, is_deceptive},
     scope::{Scope, ScopeError, Scopes},
     token::{ApiKeyDigest, ApiToken, ApiTokenError},
 };
@@ -33,7 +33,7 @@ impl ApiKey {
     pub fn from_stored(id: &str, label: &str, scopes: &str) -> Result<Self, &'static str> {
         Ok(Self {
             id: ApiKeyId::parse(id).map_err(|_| "the id is malformed")?,
-            label: ApiKeyLabel::parse(label).map_err(|_| "the label is malformed")?,
+            label: ApiKeyLabel::from_stored(label).map_err(|_| "the label is malformed")?,
             scopes: scopes
                 .split(',')
                 .filter_map(|scope| scope.parse().ok())
@@ -107,9 +107,11 @@ mod tests {
             Err("the id is malformed")
         );
         assert_eq!(
-            ApiKey::from_stored("shop", "a\n", ""),
+            ApiKey::from_stored("shop", "", ""),
             Err("the label is malformed")
         );
+        let key = ApiKey::from_stored("shop", "a\u{202e}b", "read").unwrap();
+        assert_eq!(key.label.as_str(), "a\\u{202e}b");
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub mod test_support;
 
 pub use api_key::{
     ApiKey, ApiKeyDigest, ApiKeyId, ApiKeyIdError, ApiKeyLabel, ApiKeyLabelError, ApiToken,
-    ApiTokenError, Scope, ScopeError, Scopes,
+    ApiTokenError, Scope, ScopeError, Scopes, is_deceptive,
 };
 pub use api_key_change::{ApiKeyChange, ApiKeyRefusal, IssuedApiKey, IssuedToken, NewToken};
 pub use audit_entry::AuditEntry;

@@ -25,7 +25,7 @@ use actix_web::{
         header::{HeaderMap, HeaderValue, USER_AGENT, X_CONTENT_TYPE_OPTIONS},
     },
 };
-use animal_store_app::{ApiKey, IdempotencyKey};
+use animal_store_app::{ApiKey, IdempotencyKey, is_deceptive};
 use futures_util::TryFutureExt;
 use opentelemetry::trace::TraceId;
 use tracing::{Instrument, Level};
@@ -181,14 +181,15 @@ fn shortened(text: &str) -> &str {
     &text[..text.floor_char_boundary(MAX_TEXT_BYTES)]
 }
 
-/// Returns the start of the header up to its maximum length, or up to the first character that cannot be printed.
+/// Returns the start of the header up to its maximum length, or up to the first character that
+/// [`is_deceptive`].
 fn user_agent(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(USER_AGENT)?.as_bytes();
     let text = value[..value.len().min(MAX_USER_AGENT_BYTES)]
         .utf8_chunks()
         .next()?
         .valid();
-    text.split(char::is_control).next()
+    text.split(is_deceptive).next()
 }
 
 fn error<B>(response: &HttpResponse<B>) -> Option<&ApiError> {
@@ -206,6 +207,24 @@ pub(crate) fn with_sources(error: &(dyn StdError + 'static)) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_user_agent_ends_before_the_first_deceptive_character() {
+        for (sent, logged) in [
+            ("shop/1", "shop/1"),
+            ("Bücher/1", "Bücher/1"),
+            ("shop\u{61c}/1", "shop"),
+            ("shop\u{202e}/1", "shop"),
+            ("shop\u{2029}/1", "shop"),
+            ("shop\u{200b}/1", "shop"),
+            ("shop\u{feff}/1", "shop"),
+            ("shop\u{85}/1", "shop"),
+        ] {
+            let value = HeaderValue::from_bytes(sent.as_bytes()).unwrap();
+            let headers = HeaderMap::from_iter([(USER_AGENT, value)]);
+            assert_eq!(user_agent(&headers), Some(logged), "{sent:?}");
+        }
+    }
 
     #[test]
     fn an_error_always_has_a_line_and_a_success_unless_only_errors_are_logged() {

@@ -69,6 +69,11 @@ impl ApiToken {
         text.starts_with(PREFIX)
     }
 
+    /// Returns whether the token has fewer than 22 characters, which 128 random bits have in base 64.
+    pub fn is_short(&self) -> bool {
+        self.0.expose_secret().len() < 22
+    }
+
     /// Returns the secret.
     pub const fn secret(&self) -> &SecretString {
         &self.0
@@ -218,6 +223,14 @@ mod tests {
             assert_eq!(parse(bad), Err(ApiTokenError::Malformed), "{bad:?}");
         }
         assert!(ApiToken::has_prefix(&token(&[7; 32])));
+    }
+
+    #[test]
+    fn a_token_of_fewer_than_22_characters_is_short() {
+        for (length, is_short) in [(1, true), (21, true), (22, false), (512, false)] {
+            let token = ApiToken::parse("x".repeat(length).into()).unwrap();
+            assert_eq!(token.is_short(), is_short, "{length}");
+        }
     }
 
     #[test]
