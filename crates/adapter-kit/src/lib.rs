@@ -2,9 +2,9 @@
 //!
 //! [`queue`] has requests that wait for a batch. [`ApiKeySnapshot`] looks API keys up in memory, and
 //! [`ApiKeyUseRecord`] writes their uses. [`Outage`] is a backoff that logs each reason once. [`SchemaComparison`]
-//! compares migrations, [`ClockReadings`] decide what has expired, [`pet_from_row`] checks a row of a table of pets, [`KeyRows`] are those of an API key, and
-//! [`AuditRow`] is that of a change of one.
-//! [`metrics`] registers families of metrics.
+//! compares migrations, [`ClockReadings`] decide what has expired, [`pet_from_row`] checks a row of a table of pets,
+//! [`KeyRows`] are those of an API key, and [`AuditRow`] is that of a change of one.
+//! [`metrics`] registers families of metrics. [`Believed`] judges files, also those of the configuration.
 
 #![warn(clippy::future_not_send)]
 
@@ -12,12 +12,15 @@ mod audit_row;
 mod clock_readings;
 mod concurrency;
 mod directory;
+mod files;
+mod hosts;
 mod key_rows;
 pub mod metrics;
 mod outage;
 mod pet_row;
 pub mod queue;
 mod schema_comparison;
+mod users;
 mod uses;
 
 pub use audit_row::{
@@ -28,8 +31,11 @@ pub use directory::{
     ApiKeySnapshot, KeyChanges, KeyCheck, KeyCounts, KeySource, KeyState, MARKS_KEPT, StoredKey,
     new_mark,
 };
+pub use files::{Believed, Objection, object_to_readers};
+pub use hosts::is_this_machine;
 pub use key_rows::{KeyColumns, KeyRows, KeyWrite, SelectKeys, TokenColumns};
 pub use outage::{Outage, backoff};
 pub use pet_row::{CorruptRow, pet_from_row};
 pub use schema_comparison::SchemaComparison;
+pub use users::{command_of_owner, owner_of, this_user};
 pub use uses::{ApiKeyUseRecord, PendingUses, UseStore, recorded_uses};

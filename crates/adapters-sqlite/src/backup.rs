@@ -1,7 +1,8 @@
 //! A backup: a new file that gets its name when it is complete, and that is a store of its own.
 
 use std::{
-    fs::{File, hard_link},
+    fs::{File, Permissions, hard_link, set_permissions},
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf, absolute},
     time::Duration,
 };
@@ -36,9 +37,13 @@ impl NewBackup {
                 ".{}.partial-",
                 target.file_name().unwrap_or_default().to_string_lossy()
             );
+            let private = Permissions::from_mode(0o700);
             let folder = Builder::new()
                 .prefix(&prefix)
+                .permissions(private.clone())
                 .tempdir_in(target.parent().ok_or(Problem::IsFolder)?)?;
+            // The umask may have removed permissions of the owner.
+            set_permissions(folder.path(), private)?;
             Ok(Self { target, folder })
         };
         create().map_err(|problem| problem.at(target))

@@ -4,12 +4,17 @@
 
 use std::{os::unix::fs::MetadataExt, path::Path, time::Duration};
 
+use animal_store_adapter_kit::command_of_owner;
 use animal_store_app::Finding;
 use tokio::time::timeout;
 
 use crate::{
-    FileUse, SqliteFile, bulk::has_unfinished_copy, error::Problem, file::free_bytes,
-    session::Session, users::command_of_owner, values::text,
+    FileUse, SqliteFile,
+    bulk::has_unfinished_copy,
+    error::Problem,
+    file::{check_believed, free_bytes},
+    session::Session,
+    values::text,
 };
 
 /// The permissions of others than the owner.
@@ -61,6 +66,9 @@ pub async fn diagnose(path: &Path, wait: Duration) -> Vec<Finding> {
 
 fn permissions(path: &Path) -> Finding {
     let subject = "sqlite.permissions";
+    if let Ok(Some(objection)) = check_believed(path) {
+        return Finding::warning(subject, objection.found, objection.advice);
+    }
     match path.metadata() {
         Ok(metadata) if metadata.mode() & OTHERS == 0 => {
             Finding::ok(subject, "only the owner can read the file")

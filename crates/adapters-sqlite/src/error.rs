@@ -5,11 +5,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use animal_store_adapter_kit::{Objection, command_of_owner};
 use animal_store_app::ports::{Cause, StoreFailure};
 use diesel::result::{DatabaseErrorKind, Error};
 use thiserror::Error;
 
-use crate::users::{command_of_owner, way_to_write};
+use crate::way_to_write::way_to_write;
 
 /// The file cannot be used. The message names it, and says what to do.
 #[derive(Debug, Error)]
@@ -39,6 +40,9 @@ pub(crate) enum Problem {
         "this user cannot read and write the file and its folder, where SQLite keeps the log ({0})"
     )]
     NotWritable(String),
+    /// Another user decides what the file, or one beside it, contains.
+    #[error("{0}")]
+    NotBelieved(Objection),
     #[error("this is a folder: add the name of a file to storage.sqlite.path")]
     IsFolder,
     #[error("the file is not an SQLite database: change storage.sqlite.path, or restore a backup")]
@@ -148,6 +152,11 @@ impl From<io::Error> for Problem {
 }
 
 impl SqliteFileError {
+    /// Whether the file is refused because another user decides what it contains.
+    pub fn is_not_believed(&self) -> bool {
+        matches!(self.problem, Problem::NotBelieved(_))
+    }
+
     /// Returns what the error means for a port.
     pub(crate) fn failure(&self) -> StoreFailure {
         let cause = self.to_string().into();

@@ -2,7 +2,8 @@
 //!
 //! **Problem.** SQLite opens whatever a path names: it creates a missing file and removes the log (`-wal`) beside it,
 //! which may contain the last pets. It goes on with a file that was moved, so pets are added to a lost file. A file can
-//! also be of another program or of another release, and several processes may use it at once.
+//! also be of another program or of another release, another user can have planted it or its log, and several processes
+//! may use it at once.
 //!
 //! **Invariant.** No connection creates a file: only the first start does, with mode 0600, and never beside a log. A
 //! file that fails a check is not changed. While the path names another file than the one that was opened, or the log
@@ -28,7 +29,12 @@ use animal_store_adapter_kit::{SchemaComparison, metrics::Count};
 use diesel::SqliteConnection;
 use prometheus_client::registry::Registry;
 
-pub(crate) use self::{checks::create, connection::connect, identity::log_path, space::free_bytes};
+pub(crate) use self::{
+    checks::{check_believed, create},
+    connection::connect,
+    identity::log_path,
+    space::free_bytes,
+};
 use self::{
     checks::{check_exists, connect_checked, connect_to_write},
     connection::{configure, establish},
@@ -163,6 +169,7 @@ impl SqliteFile {
     /// Opens a connection to the file that was opened, and to no other. It has to be closed before this is dropped.
     pub(crate) fn connect(&self) -> Result<SqliteConnection, Problem> {
         self.check_in_place()?;
+        check_believed(self.path())?;
         let mut connection = establish(self.path(), self.0.usage)?;
         // Reading another file with this log could write the log into that file.
         self.check_in_place()?;
@@ -177,6 +184,9 @@ fn open_in_time(
     usage: FileUse,
     timeout: Duration,
 ) -> Result<(SqliteFile, Vec<String>), Problem> {
+    if let Some(objection) = check_believed(path)? {
+        tracing::warn!("{objection}");
+    }
     let start = Instant::now();
     loop {
         match open(path, usage, timeout) {
@@ -220,6 +230,7 @@ fn open(
         connect_to_write(path, timeout)?
     };
     let identity = Identity::of(path, usage)?;
+    check_believed(path)?;
     // The log alone may differ.
     if before.is_none_or(|before| before.file != identity.file) {
         return Err(Problem::Replaced);

@@ -7,8 +7,7 @@
 //! `storage` shows every request. `session` is the way from asynchronous code to the file. Each other module solves one
 //! problem and says at its top which invariant it holds and which test proves that: `file` (opening, checks, identity),
 //! `schema` (migrations), `reads`, `creates`, `bulk` (copies), `backup` and `keys`. `diagnosis` is for `animal-store
-//! doctor`, and `users` names the users of the machine in messages. A new member of a
-//! pet touches a migration and `pet_row.rs`.
+//! doctor`. A new member of a pet touches a migration and `pet_row.rs`.
 
 #![warn(clippy::future_not_send)]
 
@@ -27,8 +26,8 @@ mod schema;
 mod session;
 mod storage;
 mod tables;
-mod users;
 mod values;
+mod way_to_write;
 
 pub use backup::NewBackup;
 pub use bulk::SqliteBulkStorage;
@@ -37,4 +36,3 @@ pub use error::SqliteFileError;
 pub use file::{FileUse, SqliteFile};
 pub use keys::SqliteApiKeyStore;
 pub use storage::{SqlitePetRepository, SqliteSettings, SqliteStorage};
-pub use users::{command_of_owner, this_user};

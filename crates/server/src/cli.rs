@@ -3,7 +3,8 @@
 //! **Problem.** Operators and their scripts need the outcome of a command, and no output may show a secret.
 //!
 //! **Invariant.** Exit code 0 means success. Exit code 1 means that the service did not start, did not end gracefully,
-//! or a command failed. Exit code 2 means that the command line or the configuration is invalid. Errors are written to
+//! or a command failed. Exit code 2 means that the command line or the configuration is invalid, or that
+//! a file is not believed. Errors are written to
 //! standard error. Standard output contains the result of a command or the log of the service, and nothing else. An
 //! error never repeats an argument that can be a secret.
 //!
@@ -12,6 +13,7 @@
 mod command;
 mod copy;
 mod doctor;
+mod encryption;
 mod health;
 mod import;
 mod key_list;
@@ -30,11 +32,12 @@ use std::{
 
 use animal_store_adapters_http::{PublicUrl, openapi_document};
 use animal_store_adapters_postgres::Migrations;
-use animal_store_adapters_sqlite::SqliteFile;
+use animal_store_adapters_sqlite::{SqliteFile, SqliteFileError};
 use animal_store_telemetry::stderr;
 use anyhow::bail;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
+use rlimit::{Resource, setrlimit};
 
 pub(crate) use self::command::InvalidConfig;
 use self::{
@@ -83,7 +86,7 @@ enum Command {
     /// Prints the OpenAPI document of the API.
     #[command(name = "openapi")]
     OpenApi {
-        /// URL of the API, such as https://shop.example/v1, as the server of the document.
+        /// URL of the API as the server of the document, such as `https://shop.example/v1`.
         #[arg(long, value_name = "URL")]
         server: Option<String>,
     },
@@ -120,12 +123,17 @@ enum ConfigCommand {
 /// Runs the command that the process was started with.
 pub fn run() -> ExitCode {
     let cli = Cli::parse();
+    // A core dump would have the tokens and the private keys. Lowering a limit needs no permission.
+    let _ = setrlimit(Resource::CORE, 0, 0);
     match execute(cli.command.unwrap_or(Command::Serve), &cli.options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is::<ClosedOutput>() => ExitCode::FAILURE,
         Err(error) => {
             stderr::write_line(&format!("{error:#}"));
-            let is_invalid = error.is::<InvalidConfig>() || error.is::<ConfigError>();
+            let file = error.downcast_ref::<SqliteFileError>();
+            let is_invalid = error.is::<InvalidConfig>()
+                || error.is::<ConfigError>()
+                || file.is_some_and(SqliteFileError::is_not_believed);
             ExitCode::from(if is_invalid { 2 } else { 1 })
         }
     }
@@ -134,11 +142,11 @@ pub fn run() -> ExitCode {
 /// Each command reads the part of the configuration that it uses.
 fn execute(command: Command, options: &Options) -> anyhow::Result<()> {
     options.check(env::args_os())?;
-    let sources = options.sources();
+    let sources = || options.sources();
     match command {
         Command::Serve => serve::run(options),
         Command::CheckConfig => {
-            let (lines, warnings) = Config::lines(&sources)?;
+            let (lines, warnings) = Config::lines(&sources()?)?;
             for warning in warnings {
                 stderr::write_line(&format!("warning: {warning}"));
             }
@@ -147,23 +155,23 @@ fn execute(command: Command, options: &Options) -> anyhow::Result<()> {
         Command::Config(ConfigCommand::Init) => {
             print(template(&options.set).map_err(InvalidConfig)?)
         }
-        Command::Keys(command) => block_on(keys::run(command, &sources)),
-        Command::Pets(command) => move_pets(pets::run(command, &sources)),
-        Command::Migrate { dry_run } => block_on(migrate(dry_run, &sources)),
-        Command::Backup { file } => move_pets(copy::back_up(&file, &sources)),
+        Command::Keys(command) => block_on(keys::run(command, &sources()?)),
+        Command::Pets(command) => move_pets(pets::run(command, &sources()?)),
+        Command::Migrate { dry_run } => block_on(migrate(dry_run, &sources()?)),
+        Command::Backup { file } => move_pets(copy::back_up(&file, &sources()?)),
         Command::Copy(_) if *options != Options::default() => {
             bail!(InvalidConfig(
                 "no option selects the stores of copy but --from and --to".to_owned()
             ))
         }
         Command::Copy(args) => move_pets(copy::run(&args)),
-        Command::Doctor { json } => block_on(doctor::run(json, &sources)),
-        Command::Health { timeout } => block_on(health::run(timeout, &sources)),
         Command::OpenApi { server } => {
             let server = server.as_deref().map(PublicUrl::parse).transpose();
             let server = server.map_err(|error| InvalidConfig(format!("--server {error}")))?;
             print(openapi_document(server.as_ref()).as_bytes())
         }
+        Command::Doctor { json } => block_on(doctor::run(json, &sources()?)),
+        Command::Health { timeout } => block_on(health::run(timeout, &sources()?)),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             // The completions name every command: those of `help` would repeat them.

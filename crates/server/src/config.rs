@@ -72,6 +72,11 @@ pub struct Config {
 pub struct ConfigError(Vec<String>);
 
 impl ConfigError {
+    /// Creates the error about a file that is not read.
+    pub(crate) fn new(error: String) -> Self {
+        Self(vec![error])
+    }
+
     /// Returns all errors in one line, for the log.
     pub(crate) fn one_line(&self) -> String {
         self.0.join("; ")

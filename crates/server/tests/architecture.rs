@@ -24,6 +24,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "server",
         &[
+            "adapter-kit",
             "adapters-http",
             "adapters-memory",
             "adapters-postgres",

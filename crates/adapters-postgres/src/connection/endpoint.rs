@@ -1,7 +1,8 @@
 mod url;
 
-use std::{fmt, fs, process, slice, time::Duration};
+use std::{fmt, fs, path::Path, process, slice, time::Duration};
 
+use animal_store_adapter_kit::is_this_machine;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::time::timeout;
 use tokio_postgres::{
@@ -23,6 +24,8 @@ pub struct PgEndpoint {
     /// One per host, in the order in which they are tried.
     configs: Vec<Config>,
     tls: MakeRustlsConnect,
+    /// A file with the authorities of the server's certificate, or `system`. `None`: it is not checked.
+    authorities: Option<String>,
     /// Whether a connection ends when its server reports that it is read-only.
     follows_primary: bool,
 }
@@ -42,8 +45,32 @@ impl PgEndpoint {
         Ok(Self {
             configs,
             tls,
+            authorities: certificate_check.roots,
             follows_primary: false,
         })
+    }
+
+    /// Returns whether a connection leaves this machine without TLS, or with a certificate that is not checked.
+    pub fn is_exposed(&self) -> bool {
+        let is_here = |host: &Host| match host {
+            Host::Tcp(name) => is_this_machine(name),
+            Host::Unix(_) => true,
+        };
+        let is_local = |config: &Config| {
+            let mut addresses = config.get_hostaddrs().iter();
+            addresses.all(|address| is_this_machine(&address.to_string()))
+                && config.get_hosts().iter().all(is_here)
+        };
+        let has_tls = |config: &Config| config.get_ssl_mode() == SslMode::Require;
+        let is_checked = |config: &Config| has_tls(config) && self.authorities.is_some();
+        let mut configs = self.configs.iter();
+        !configs.all(|config| is_local(config) || is_checked(config))
+    }
+
+    /// Returns the file with the authorities that may have signed the server's certificate.
+    pub fn authorities(&self) -> Option<&Path> {
+        let file = self.authorities.as_deref().filter(|&name| name != "system");
+        file.map(Path::new)
     }
 
     /// Parses a URL without reading certificates, and returns every text that is shown of it, for the fuzz targets.

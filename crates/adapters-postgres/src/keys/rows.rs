@@ -97,12 +97,11 @@ pub(super) async fn write(
     let kept_until = (&key.kept_until as _, Type::INT8);
     connection.query(delete, &[id.clone(), kept_until]).await?;
     let changed: Parameter<'_> = (&version, Type::INT8);
-    match &key.after {
-        Some(after) => write_key(connection, id, after, changed).await?,
-        None => {
-            let update = "UPDATE api_keys SET version = $2 WHERE id = $1";
-            connection.query(update, &[id, changed]).await?;
-        }
+    if let Some(after) = &key.after {
+        write_key(connection, id, after, changed).await?;
+    } else {
+        let update = "UPDATE api_keys SET version = $2 WHERE id = $1";
+        connection.query(update, &[id, changed]).await?;
     }
     let mut growth = key.growth;
     growth.tokens -= delete_expired(connection, now).await?;

@@ -1,5 +1,6 @@
 use std::{fmt, sync::Arc};
 
+use animal_store_adapter_kit::is_this_machine;
 use redis::{
     Client, ClientTlsConfig, ConnectionAddr, ProtocolVersion, RedisResult, TlsCertificates,
     io::tcp::TcpSettings,
@@ -104,6 +105,15 @@ impl RedisEndpoint {
             client: Arc::new(Client::open(info)?),
             sentinels: None,
         })
+    }
+
+    /// Returns whether a connection leaves this machine without TLS, which always checks the certificate.
+    pub fn is_exposed(&self) -> bool {
+        match self.client.get_connection_info().addr() {
+            // Sentinels on this machine can name a master on another one.
+            ConnectionAddr::Tcp(host, _) => self.sentinels.is_some() || !is_this_machine(host),
+            _ => false,
+        }
     }
 
     pub(super) fn user(&self) -> &str {

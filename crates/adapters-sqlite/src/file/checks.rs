@@ -5,11 +5,11 @@ use std::{
     io::{self, ErrorKind},
     mem::ManuallyDrop,
     os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt},
-    path::{Path, absolute},
+    path::{Path, PathBuf, absolute},
     time::Duration,
 };
 
-use animal_store_adapter_kit::SchemaComparison;
+use animal_store_adapter_kit::{Believed, Objection, SchemaComparison};
 use diesel::{SqliteConnection, connection::SimpleConnection};
 
 use super::{
@@ -42,13 +42,28 @@ pub(crate) fn create(path: &Path) -> Result<(), Problem> {
     }
 }
 
-/// Checks that the file exists and that this program can use it.
+/// Refuses a file if another user decides what it, its log, its journal or its shared memory contains. Returns the
+/// objection to a folder on the way.
+pub(crate) fn check_believed(path: &Path) -> Result<Option<Objection>, Problem> {
+    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let beside = ["-wal", "-journal", "-shm"].map(|suffix| {
+        let mut name = target.clone().into_os_string();
+        name.push(suffix);
+        PathBuf::from(name)
+    });
+    Believed::this_process()
+        .judge_store(path, &beside)
+        .map_err(Problem::NotBelieved)
+}
+
+/// Checks that the file exists, is believed, and that this program can use it.
 pub(super) fn connect_checked(
     path: &Path,
     usage: FileUse,
     timeout: Duration,
 ) -> Result<(SqliteConnection, SchemaComparison), Problem> {
     check_exists(path)?;
+    check_believed(path)?;
     let mut connection = connect(path, usage, timeout)?;
     // In this order: another process may run the first migration, which sets the id and creates the tables, meanwhile.
     let objects = number(&mut connection, "SELECT count(*) FROM sqlite_schema")?;

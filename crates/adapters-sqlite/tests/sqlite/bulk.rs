@@ -12,6 +12,7 @@ use animal_store_app::{
 use tempfile::TempDir;
 
 use crate::{
+    child,
     keys_support::new_token,
     sql::execute,
     store::{Store, TIMEOUT, files_in, mode, open, settings},
@@ -104,6 +105,22 @@ async fn a_backup_is_one_file_for_its_owner_and_a_store_of_its_own() {
         let store = Store::over(copy, settings());
         assert_eq!(store.add("Rex").await.id().get(), 8);
         store.close().await;
+    }
+}
+
+pub(crate) fn create_partial_backup(path: &Path) {
+    let backup = NewBackup::create(path).expect("a backup");
+    let partial = backup.path();
+    assert_eq!(mode(partial.parent().expect("a folder")), 0o700);
+}
+
+#[test]
+fn the_folder_of_a_partial_backup_is_closed_under_any_umask() {
+    for umask in ["0", "0777"] {
+        let folder = TempDir::new().expect("a folder");
+        let script = format!("umask {umask}; exec \"$@\"");
+        let path = folder.path().join("backup.db");
+        child::run(&["sh", "-c", &script, "sh"], "partial backup", &path);
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::{files, keys_directory, kills, outcomes};
+use crate::{bulk, files, keys_directory, kills, outcomes};
 
 const SCENARIO: &str = "ANIMAL_STORE_TEST_SCENARIO";
 const PATH: &str = "ANIMAL_STORE_TEST_PATH";
@@ -96,6 +96,7 @@ fn scenario() {
         "not writable" => files::expect_not_writable(&path),
         "revoke" => keys_directory::revoke_a_key(&path),
         "no umask" => files::create(&path),
+        "partial backup" => bulk::create_partial_backup(&path),
         other => panic!("unknown: {other}"),
     }
 }

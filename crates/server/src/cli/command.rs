@@ -38,10 +38,18 @@ pub(super) fn start<T>(
     sources: &Sources,
     read: impl FnOnce(&mut Values) -> Option<T>,
 ) -> Result<(T, CommandLog), ConfigError> {
-    let (log, part) = config::load(sources, |values| {
-        Some((LogConfig::read(values), read(values)?))
+    let (config, part, warnings) = config::load(sources, |values| {
+        Some((
+            LogConfig::read(values),
+            read(values)?,
+            values.warnings.clone(),
+        ))
     })?;
-    Ok((part, start_for_command(&log.settings)))
+    let log = start_for_command(&config.settings);
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
+    Ok((part, log))
 }
 
 /// Fails if a line of the log was lost.

@@ -25,6 +25,13 @@ use crate::{
 /// Where pets and API keys are.
 type Stores = (StorageConfig, KeysConfig);
 
+/// One side of a copy.
+struct Side {
+    log: LogConfig,
+    stores: Stores,
+    warnings: Vec<String>,
+}
+
 #[derive(Debug, Args)]
 pub(super) struct CopyArgs {
     /// The store to read: its configuration file (.toml), or its SQLite file.
@@ -38,8 +45,14 @@ pub(super) struct CopyArgs {
 
 pub(super) async fn run(args: &CopyArgs) -> anyhow::Result<()> {
     let started = Instant::now();
-    let ((_, from), (log, to)) = (load_path(&args.from)?, load_path(&args.to)?);
-    let _log = start_for_command(&log.settings);
+    let source = load_path(&args.from)?;
+    let target = load_path(&args.to)?;
+    let _log = start_for_command(&target.log.settings);
+    for warning in source.warnings.iter().chain(&target.warnings) {
+        tracing::warn!("{warning}");
+    }
+    let from = source.stores;
+    let to = target.stores;
     ensure!(
         location(&from.0) != location(&to.0),
         InvalidConfig(format!(
@@ -73,14 +86,14 @@ pub(super) async fn back_up(file: &Path, sources: &Sources) -> anyhow::Result<()
         );
     }
     let backup = NewBackup::create(file)?;
-    let (summary, _) = copy(stores, load_path(&backup.path())?.1).await?;
+    let (summary, _) = copy(stores, load_path(&backup.path())?.stores).await?;
     backup.finish()?;
     print_summary(&summary, started)
 }
 
 /// Reads a configuration file, or makes the configuration of an SQLite file. The environment is ignored: it would
 /// change both sides.
-fn load_path(path: &Path) -> anyhow::Result<(LogConfig, Stores)> {
+fn load_path(path: &Path) -> anyhow::Result<Side> {
     let sources = if path
         .extension()
         .is_some_and(|extension| extension == "toml")
@@ -97,7 +110,11 @@ fn load_path(path: &Path) -> anyhow::Result<(LogConfig, Stores)> {
         }
     };
     let loaded = config::load(&sources, |values| {
-        Some((LogConfig::read(values), read_stores(values)?))
+        Some(Side {
+            log: LogConfig::read(values),
+            stores: read_stores(values)?,
+            warnings: values.warnings.clone(),
+        })
     });
     loaded.with_context(|| path.display().to_string())
 }

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::{
     command::{print, table},
     copy::read_stores,
+    encryption,
 };
 use crate::config::{self, KeysConfig, Sources, SqliteConfig, StorageConfig, read_tls};
 
@@ -35,6 +36,7 @@ pub(super) async fn run(json: bool, sources: &Sources) -> anyhow::Result<()> {
         .map(|text| Finding::warning("configuration", text.as_str(), "see docs/configuration.md"));
     let findings: Vec<_> = warnings
         .chain(examine_tls(sources))
+        .chain(encryption::examine(&storage, &keys))
         .chain(in_storage)
         .chain(in_keys)
         .collect();

@@ -1,12 +1,15 @@
 //! `animal-store keys`: prints a token or the list on standard output, and the audit log on standard error.
 
 use std::{
+    fs::{self, File},
     io::{self, Read, Write},
     ops::RangeInclusive,
+    os::{fd::AsFd, unix::fs::MetadataExt},
     time::Duration,
 };
 
-use animal_store_adapters_sqlite::{FileUse, this_user};
+use animal_store_adapter_kit::this_user;
+use animal_store_adapters_sqlite::FileUse;
 use animal_store_app::{
     ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiKeyRefusal, ApiToken, AuditEntry, NewToken,
     Scope,
@@ -14,7 +17,10 @@ use animal_store_app::{
 };
 use anyhow::{Context, anyhow, ensure};
 use clap::{Args, Subcommand};
-use nix::unistd::gethostname;
+use nix::{
+    errno::Errno,
+    unistd::{gethostname, write},
+};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{
@@ -51,7 +57,10 @@ pub(super) enum Command {
         /// Id of the key.
         id: String,
     },
-    /// Gives an API key a new token and prints it; the token cannot be shown again.
+    /// Gives an API key a new token and prints it; the old token stays valid for 24 hours unless --grace is shorter.
+    ///
+    /// The new token cannot be shown again. The output says when the old token ends. If the old token has leaked, add
+    /// --grace 0s, which ends it at once; after a rotation, another one with --grace 0s ends both.
     Rotate {
         /// Id of the key, which does not change.
         id: String,
@@ -95,6 +104,13 @@ pub(super) async fn run(command: Command, sources: &Sources) -> anyhow::Result<(
         Command::List { .. } | Command::Log { .. } => FileUse::Read,
         Command::Create(_) | Command::Revoke { .. } | Command::Rotate { .. } => FileUse::Write,
     };
+    let prints_token = match &command {
+        Command::Create(args) => !args.token_stdin,
+        command => matches!(command, Command::Rotate { .. }),
+    };
+    if prints_token {
+        check_output()?;
+    }
     let store = api_key_store(&keys, &mut SharedFile::new(usage)).await?;
     let store =
         store.context("keys.backend is memory: the API keys are set by keys.memory.tokens")?;
@@ -109,6 +125,9 @@ pub(super) async fn run(command: Command, sources: &Sources) -> anyhow::Result<(
             expires_in,
         } => rotate(&id, grace, expires_in, &*store).await,
     }?;
+    if usage != FileUse::Read {
+        tracing::info!(store = keys.administered(), "this store was changed");
+    }
     confirm_changes(&*store).await?;
     check_log(&log)
 }
@@ -222,7 +241,15 @@ async fn rotate(
     let old_token_ends = key_list::time(rotated.old_tokens_end());
     let key = rotated.after.context("the new token has expired")?.key;
     audit(&key, "API key rotated", Some(&old_token_ends));
-    print(&key, &token)
+    print(&key, &token)?;
+    if !grace.is_zero() {
+        tracing::info!(
+            api_key = key.id.as_str(),
+            old_token_ends,
+            "the old token is accepted until then: if it has leaked, rotate again with --grace 0s, which ends both"
+        );
+    }
+    Ok(())
 }
 
 /// Writes the audit event of a change. Scripts take the id of the key from it.
@@ -259,6 +286,18 @@ fn change_error(error: ApiKeyChangeError, id: &ApiKeyId, change: &str) -> anyhow
     anyhow::Error::new(error).context(format!("API key {id}"))
 }
 
+/// Refuses a standard output that shows no token. The standard library opens `/dev/null` in place of a closed one, and
+/// ignores the failure of a write to one that is only open for reading.
+fn check_output() -> anyhow::Result<()> {
+    let is_writable = write(io::stdout(), &[]) != Err(Errno::EBADF);
+    let output = File::from(io::stdout().as_fd().try_clone_to_owned()?).metadata()?;
+    ensure!(
+        is_writable && output.rdev() != fs::metadata("/dev/null")?.rdev(),
+        "standard output is closed or discarded, so the new token would be lost: nothing was changed"
+    );
+    Ok(())
+}
+
 fn print(key: &ApiKey, token: &ApiToken) -> anyhow::Result<()> {
     let line = SecretString::from(format!("{}\n", token.secret().expose_secret()));
     let mut stdout = io::stdout().lock();
@@ -279,7 +318,14 @@ fn read_token(input: impl Read) -> anyhow::Result<ApiToken> {
         .context("cannot read the token")?;
     let token = text.strip_suffix('\n').unwrap_or(&text);
     let token = token.strip_suffix('\r').unwrap_or(token);
-    ApiToken::parse(token.into()).context("standard input does not contain a valid token")
+    let token =
+        ApiToken::parse(token.into()).context("standard input does not contain a valid token")?;
+    if token.is_short() {
+        tracing::warn!(
+            "the token has fewer than 22 characters and can be guessed: rotate the key, which generates a token"
+        );
+    }
+    Ok(token)
 }
 
 /// Parses the id of a key. clap does not do this, because its error would repeat the text, which can be a token.

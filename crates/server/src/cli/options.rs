@@ -4,13 +4,14 @@ use std::{
     fs,
     io::{self, ErrorKind},
     iter,
-    path::{Path, PathBuf},
+    path::{Path, PathBuf, absolute},
 };
 
+use animal_store_adapter_kit::Believed;
 use clap::Args;
 
 use super::InvalidConfig;
-use crate::config::Sources;
+use crate::config::{ConfigError, Sources};
 
 /// The configuration files of which the first that exists is read if no other is named: that of the working directory,
 /// and that of an installation.
@@ -62,7 +63,10 @@ impl Options {
 
     /// Returns the sources of the configuration, with these options as the last one. `--set` wins over `--memory`, and
     /// `--listen` over both.
-    pub(super) fn sources(&self) -> Sources {
+    ///
+    /// # Errors
+    /// If the default file is in the working directory, and others can write it than the owner of that folder.
+    pub(super) fn sources(&self) -> Result<Sources, ConfigError> {
         let memory = BACKENDS
             .iter()
             .filter(|_| self.memory)
@@ -75,15 +79,16 @@ impl Options {
             .chain(self.set.iter().cloned())
             .chain(listen)
             .collect();
-        let file = self
-            .config
-            .clone()
-            .or_else(|| first_file(&DEFAULT_FILES.map(Path::new)));
-        Sources {
+        let default = || first_file(&DEFAULT_FILES.map(Path::new));
+        let file = match &self.config {
+            Some(path) => Some(path.clone()),
+            None => default().map(believed).transpose()?,
+        };
+        Ok(Sources {
             file,
             environment: env::vars_os().collect(),
             flags,
-        }
+        })
     }
 
     /// Returns the program with the options that select its configuration, as a shell reads them. They name the SQLite
@@ -118,6 +123,18 @@ fn first_file(files: &[&Path]) -> Option<PathBuf> {
     let exists =
         |file: &&&Path| !fs::symlink_metadata(file).is_err_and(|error| is_absent(&error, file));
     files.iter().find(exists).map(|file| file.to_path_buf())
+}
+
+/// Refuses a file of the working directory that others can write than this user, root and the owner of the folder.
+fn believed(file: PathBuf) -> Result<PathBuf, ConfigError> {
+    let believed = Believed::this_process().and_owner_of_folder(&file);
+    match believed.object(&file).filter(|_| file.is_relative()) {
+        Some(objection) => Err(ConfigError::new(format!(
+            "{} is not read: {objection}; if it is the right one, name it with --config",
+            absolute(&file).unwrap_or(file).display(),
+        ))),
+        None => Ok(file),
+    }
 }
 
 fn key_and_value(text: &str) -> Result<(String, String), String> {
@@ -172,7 +189,10 @@ mod tests {
 
     #[test]
     fn a_file_that_is_named_is_read_and_otherwise_the_first_default_file_that_exists() {
-        assert_eq!(parse("--config f").sources().file, Some("f".into()));
+        assert_eq!(
+            parse("--config f").sources().unwrap().file,
+            Some("f".into())
+        );
         let folder = tempfile::tempdir().unwrap();
         let [local, dangling, installed] =
             ["local", "dangling", "installed"].map(|name| folder.path().join(name));
@@ -187,7 +207,10 @@ mod tests {
 
     #[test]
     fn memory_sets_both_backends_unless_another_option_does() {
-        let set = parse("--set keys.backend=redis --memory").sources().flags;
+        let set = parse("--set keys.backend=redis --memory")
+            .sources()
+            .unwrap()
+            .flags;
         let expected = [
             ("storage.backend", "memory"),
             ("keys.backend", "memory"),

@@ -11,8 +11,9 @@ use std::{
     net::SocketAddr,
 };
 
+use animal_store_adapter_kit::this_user;
 use animal_store_adapters_http::ApiSettings;
-use animal_store_adapters_sqlite::{SqliteApiKeyStore, this_user};
+use animal_store_adapters_sqlite::SqliteApiKeyStore;
 use animal_store_app::{
     ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiToken, NewToken, Scopes,
     ports::{ApiKeyStore, StoreFailure},
@@ -162,8 +163,9 @@ fn text(
     } else {
         format!("{listens}/v1")
     };
+    // On standard input: the arguments of a process can be read by every user of the machine.
     let curl = format!(
-        "curl -i -H 'Authorization: Bearer {}'",
+        "echo 'Authorization: Bearer {}' | curl -i -H @-",
         token.expose_secret()
     );
     let pet = r#"{"name":"Rex","categoryId":1,"status":"available"}"#;

@@ -9,7 +9,7 @@ use tokio::{
     time::{Instant, sleep, sleep_until},
 };
 
-use super::{command::block_on, options::Options, quickstart};
+use super::{command::block_on, encryption, options::Options, quickstart};
 use crate::{
     application::{Application, Listeners},
     config::{Config, ShutdownConfig},
@@ -39,7 +39,7 @@ async fn serve(options: &Options, socket: Option<HttpListener>) -> anyhow::Resul
     signals.listen_for_reloads()?;
     // Again at each SIGHUP.
     let loaded = options.clone();
-    let load = move || Config::load(&loaded.sources());
+    let load = move || Config::load(&loaded.sources()?);
     let config = tokio::select! {
         biased;
         _ = signals.first() => return Ok(()),
@@ -97,6 +97,9 @@ async fn start(
             "other machines can connect without TLS: set http.tls.cert_file, or put a proxy in front and name it in \
              http.trusted_proxies"
         );
+    }
+    for finding in encryption::examine(&config.storage, &config.keys) {
+        tracing::warn!("{}: {}", finding.found, finding.advice.unwrap_or_default());
     }
     let mut file = SharedFile::new(FileUse::Create);
     quickstart::run(&mut config, address, &mut file, options, is_managed).await?;

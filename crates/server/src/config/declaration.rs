@@ -36,7 +36,7 @@ pub(super) fn file_key(name: &str) -> String {
 }
 
 /// Declares and reads keys: `/// description`, then `variable = kind("name", …);`. The kind is a method of `Values`:
-/// `value` with a default and a parser, `list` with a parser, `secret`, `secrets` or `file`.
+/// `value` with a default and a parser, `list` with a parser, `secret`, `secrets`, `file` or `key_file`.
 macro_rules! keys {
     ($values:ident, $(
         $(#[doc = $line:literal])+

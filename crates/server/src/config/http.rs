@@ -139,6 +139,12 @@ pub(crate) fn read_tls(values: &mut Values) -> Option<CurrentTlsIdentity> {
         &[client_ca, cert],
         "requires http.tls.cert_file",
     );
+    for path in [&certificate, &client_authorities].into_iter().flatten() {
+        values.judge(path, false);
+    }
+    if let Some(path) = &private_key {
+        values.judge(path, true);
+    }
     let loaded = TlsFiles {
         certificate: certificate?,
         private_key: private_key?,

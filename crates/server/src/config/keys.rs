@@ -114,7 +114,23 @@ impl fmt::Display for KeysConfig {
     }
 }
 
+impl KeysConfig {
+    /// Returns the backend, and where commands change the API keys.
+    pub(crate) fn administered(&self) -> String {
+        match self {
+            Self::Postgres(postgres) => format!("postgres {}", postgres.migrate_endpoint),
+            Self::Redis(redis) => format!("redis {}", redis.administration()),
+            Self::Sqlite(_) | Self::Memory { .. } => self.to_string(),
+        }
+    }
+}
+
 impl RedisKeysConfig {
+    /// Returns how commands connect.
+    pub(crate) fn administration(&self) -> &RedisEndpoint {
+        self.admin_endpoint.as_ref().unwrap_or(&self.endpoint)
+    }
+
     /// `selected`: whether the values that the backend requires must be set.
     fn read(values: &mut Values, selected: bool) -> Option<Self> {
         let is_visible = |prefix: &String| {
@@ -136,7 +152,7 @@ impl RedisKeysConfig {
             /// PEM file with the client certificate, if Redis requires one.
             certificate = file("keys.redis.tls_cert_file");
             /// PEM file with the private key of the client certificate.
-            private_key = file("keys.redis.tls_key_file");
+            private_key = key_file("keys.redis.tls_key_file");
             /// Prefix of every name in Redis.
             prefix = value("keys.redis.prefix", "animal-store:", prefix);
             /// Longest time for which cached API keys, revoked ones too, are accepted while Redis does not respond.
@@ -157,7 +173,7 @@ impl RedisKeysConfig {
         );
         let tls = RedisTls {
             authority,
-            client: certificate.zip(private_key.map(SecretString::from)),
+            client: certificate.zip(private_key),
         };
         let endpoint = read_endpoint(values, "keys.redis.url", url, &tls);
         let admin_endpoint = read_endpoint(values, "keys.redis.admin_url", admin_url, &tls);

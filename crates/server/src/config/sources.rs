@@ -1,11 +1,9 @@
 use std::{
     ffi::OsString,
     fs,
-    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
-use animal_store_adapters_sqlite::command_of_owner;
 use toml::de::{DeTable, DeValue};
 
 use super::{
@@ -16,9 +14,6 @@ use super::{
 
 /// Prefix of the environment variables of all keys.
 const PREFIX: &str = "ANIMAL_STORE";
-
-/// Permission of the group and of others to write a file.
-const OTHERS_MAY_WRITE: u32 = 0o022;
 
 /// Maximum number of edits between an unknown key and the key that its error suggests.
 const MAX_EDITS: usize = 3;
@@ -42,17 +37,10 @@ impl Sources {
         let is_secret = |name: &str| keys.iter().any(|key| key.is_secret && key.name == name);
         let mut values = Values::default();
         if let Some(path) = &self.file {
-            let name = path.display();
             if let Err(error) = read_file(path, &mut values) {
-                values.add_incomplete(format!("{name}{error}"));
+                values.add_incomplete(format!("{}{error}", path.display()));
             }
-            let mode = fs::metadata(path).map_or(0, |metadata| metadata.mode() & 0o777);
-            if mode & OTHERS_MAY_WRITE != 0 && values.settings.keys().any(|key| is_secret(key)) {
-                let command = command_of_owner(path, &format!("chmod go-w {name}"));
-                values.warnings.push(format!(
-                    "{name} contains secrets, and other users can write to it (mode {mode:03o}): run {command}"
-                ));
-            }
+            values.judge(path, false);
         }
         read_environment(&self.environment, &mut values);
         for (name, text) in &self.flags {

@@ -175,6 +175,11 @@ impl PostgresConfig {
         let endpoint = url.and_then(|url| values.checked(url_key, PgEndpoint::parse(&url)));
         let migrate_endpoint =
             migrate_url.and_then(|url| values.checked(migrate_url_key, PgEndpoint::parse(&url)));
+        for endpoint in [&endpoint, &migrate_endpoint].into_iter().flatten() {
+            if let Some(authorities) = endpoint.authorities() {
+                values.judge(authorities, false);
+            }
+        }
         let settings = PostgresSettings {
             schema,
             connections_per_worker,

@@ -2,8 +2,10 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Display,
     fs,
+    path::{Path, PathBuf},
 };
 
+use animal_store_adapter_kit::{Believed, object_to_readers};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{
@@ -93,9 +95,38 @@ impl Values {
             .expect("an empty list is valid")
     }
 
+    /// Adds warnings about the other users who can change a file that the configuration names, or read its secrets.
+    pub(super) fn judge(&mut self, path: &Path, has_secrets: bool) {
+        let objections = [
+            Believed::this_process()
+                .and_owner_of_folder(path)
+                .object(path),
+            object_to_readers(path).filter(|_| has_secrets),
+        ];
+        for objection in objections.into_iter().flatten() {
+            let warning = objection.to_string();
+            // Two sections can read the same key.
+            if !self.warnings.contains(&warning) {
+                self.warnings.push(warning);
+            }
+        }
+    }
+
     /// Returns the content of the file that a key names, if it is set.
     pub(super) fn file(&mut self, key: Key) -> Option<String> {
+        self.content(key, false)
+    }
+
+    /// The same for a private key.
+    pub(super) fn key_file(&mut self, key: Key) -> Option<SecretString> {
+        self.content(key, true).map(SecretString::from)
+    }
+
+    fn content(&mut self, key: Key, is_secret: bool) -> Option<String> {
         let path = self.value(key, "", |path| Ok(path.to_owned()));
+        if !path.is_empty() {
+            self.judge(Path::new(&path), is_secret);
+        }
         let content = (!path.is_empty()).then(|| fs::read_to_string(&path));
         let content = content.map(|read| {
             read.map_err(|error| format!("names {path}, which cannot be read: {error}"))
@@ -127,6 +158,7 @@ impl Values {
                     text: path, source, ..
                 }),
             ) => {
+                let file = PathBuf::from(path);
                 let content =
                     fs::read_to_string(path).map_err(|error| format!("cannot be read: {error}"));
                 // A URL can contain a password.
@@ -138,6 +170,7 @@ impl Values {
                 let setting = Setting::new(content.as_deref().unwrap_or_default(), &source);
                 let is_blank = setting.is_blank();
                 self.settings.insert(name.to_owned(), setting);
+                self.judge(&file, true);
                 content.and_then(|_| {
                     if is_blank {
                         Err("is empty".to_owned())

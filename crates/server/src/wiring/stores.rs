@@ -173,11 +173,7 @@ pub(crate) async fn api_key_store(
             )))
         }
         KeysConfig::Redis(redis) => {
-            let endpoint = redis
-                .admin_endpoint
-                .as_ref()
-                .unwrap_or(&redis.endpoint)
-                .clone();
+            let endpoint = redis.administration().clone();
             let (prefix, replicas) = (&redis.directory.prefix, redis.wait_replicas);
             Some(Arc::new(RedisApiKeyStore::new(
                 endpoint,

@@ -151,8 +151,8 @@ fn a_half_replaced_certificate_stops_no_command_that_does_not_use_it() {
 }
 
 #[test]
-fn a_file_with_secrets_that_others_can_write_is_a_warning() {
-    let program = || {
+fn a_named_file_that_others_can_write_is_a_warning_and_a_default_one_is_refused() {
+    let unnamed = || {
         let program = Program::new().file(
             "animal-store.toml",
             "[keys.memory]\ntokens = 'top-secret'\n",
@@ -161,7 +161,12 @@ fn a_file_with_secrets_that_others_can_write_is_a_warning() {
         fs::set_permissions(path, Permissions::from_mode(0o666)).unwrap();
         program
     };
-    let warning = "animal-store.toml contains secrets, and other users can write to it (mode 666)";
+    let program = || unnamed().args(&["--config", "animal-store.toml"]);
+    let warning = "animal-store.toml (mode 666): run chmod go-w ";
+    unnamed()
+        .args(&["check-config"])
+        .run()
+        .assert_refused(2, &["is not read", warning]);
     let checked = program().args(&["check-config"]).run();
     assert!(
         checked.code == Some(0) && checked.stderr[0].starts_with("animal-store: warning: "),

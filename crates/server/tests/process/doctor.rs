@@ -102,6 +102,34 @@ fn a_healthy_setup_is_a_success_and_no_password_is_printed() {
 }
 
 #[test]
+fn a_store_on_another_machine_without_checked_tls_is_a_finding_and_a_warning_of_the_start() {
+    let exposed = doctor(
+        "postgres://store:top-secret@postgres.invalid/store?sslmode=require",
+        "redis://:top-secret@redis.invalid",
+        &["doctor"],
+    );
+    for subject in ["postgres.encryption", "redis.encryption"] {
+        assert_eq!(verdict(&exposed, subject), "warning", "{exposed:#?}");
+        assert!(DOCUMENTATION.contains(&format!("`{subject}`")), "{subject}");
+    }
+    let checked = doctor(
+        "postgres://store:top-secret@postgres.invalid/store?sslmode=verify-full",
+        "rediss://:top-secret@redis.invalid",
+        &["doctor"],
+    );
+    assert!(!checked.output().contains("encryption"), "{checked:#?}");
+    let mut running = Program::with_redis_url("redis://:top-secret@redis.invalid").start();
+    running.wait_for_log(|event| {
+        let message = event["message"].as_str().unwrap_or_default();
+        event["level"] == "WARN" && message.contains("does not require TLS")
+    });
+    let ended = running.terminate();
+    for exited in [exposed, checked, ended] {
+        assert!(!exited.output().contains("top-secret"), "{exited:#?}");
+    }
+}
+
+#[test]
 fn a_dependency_that_is_unavailable_does_not_hide_the_other_one() {
     let exited = doctor(
         "postgres://127.0.0.1:1/store",

@@ -1,4 +1,4 @@
-//! A limit of open files that is too low for `http.max_connections`.
+//! Limits of the process: a limit of open files that is too low for `http.max_connections`, and core dumps.
 
 use std::net::SocketAddr;
 
@@ -92,4 +92,20 @@ fn a_limit_that_is_too_low_for_any_connection_ends_the_start() {
             .contains("the limit of open files, 250, is too low for any connection"),
         "{exited:?}"
     );
+}
+
+/// A core dump would have tokens and private keys.
+#[test]
+fn no_core_dump_is_written_whatever_the_limit_was() {
+    let mut running = Program::with_key()
+        .run_by_shell(r#"ulimit -S -c "$(ulimit -H -c)" && exec "$@""#)
+        .start();
+    running.address();
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", running.pid()));
+    let limits = limits.expect("the process runs");
+    let core = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max core file size"));
+    let core: Vec<_> = core.expect("a limit").split_whitespace().collect();
+    assert_eq!(core[..2], ["0", "0"], "{limits}");
 }

@@ -464,6 +464,158 @@ fn a_result_or_an_event_that_cannot_be_written_is_not_a_success() {
     );
 }
 
+/// Rust opens `/dev/null` in place of a closed output, and ignores writes to one that is open for reading only.
+#[test]
+fn a_token_that_cannot_be_shown_is_not_made() {
+    let folder = TempDir::new().expect("a folder");
+    let run = |args: &[&str], script: &str| {
+        Program::in_folder(folder.path())
+            .args(args)
+            .run_by_shell(script)
+            .run()
+    };
+    let created = run(
+        &["keys", "create", "--create", "--label", "x"],
+        r#"exec "$@""#,
+    );
+    let before = list_in(folder.path());
+    let (_, id) = token_and_id(&created);
+    for output in [">&-", ">/dev/null", "1</dev/zero"] {
+        let script = format!(r#"exec "$@" {output}"#);
+        for args in [
+            &["keys", "create", "--label", "y"][..],
+            &["keys", "rotate", &id],
+        ] {
+            run(args, &script).assert_refused(
+                1,
+                &[
+                    "standard output is closed or discarded",
+                    "nothing was changed",
+                ],
+            );
+        }
+        let revoked = ["keys", "revoke", "unknown"];
+        run(&revoked, &script).assert_refused(1, &["no API key has the id unknown"]);
+    }
+    assert_eq!(list_in(folder.path()), before);
+    let registered = Program::in_folder(folder.path())
+        .args(&["keys", "create", "--label", "y", "--token-stdin"])
+        .run_by_shell(r#"exec "$@" >/dev/null"#)
+        .stdin("0123456789012345678901")
+        .run();
+    assert_eq!(
+        registered.code,
+        Some(0),
+        "it prints no token: {registered:?}"
+    );
+    assert!(!registered.output().contains("WARN"), "{registered:?}");
+}
+
+#[test]
+fn a_short_token_from_elsewhere_is_registered_with_a_warning() {
+    let folder = TempDir::new().expect("a folder");
+    for (token, is_short) in [
+        ("012345678901234567890", true),
+        ("0123456789012345678901", false),
+    ] {
+        let registered = Program::in_folder(folder.path())
+            .args(&[
+                "keys",
+                "create",
+                "--create",
+                "--label",
+                token,
+                "--token-stdin",
+            ])
+            .stdin(token)
+            .run();
+        assert_eq!(registered.code, Some(0), "{registered:?}");
+        let warning = registered
+            .output()
+            .contains("fewer than 22 characters and can be guessed");
+        assert_eq!(warning, is_short, "{registered:?}");
+    }
+}
+
+#[test]
+fn a_label_with_a_deceptive_character_is_refused_with_exit_code_2() {
+    for label in [
+        "a\u{61c}b",
+        "a\u{200b}b",
+        "a\nb",
+        "a\u{2028}b",
+        "\u{feff}ab",
+    ] {
+        Program::with_file()
+            .args(&["keys", "create", "--create", "--label", label])
+            .run()
+            .assert_refused(2, &["a label has 1 to 64 characters"]);
+    }
+}
+
+#[test]
+fn each_change_says_which_store_it_has_changed() {
+    let folder = TempDir::new().expect("a folder");
+    let file = format!("sqlite {}/animal-store.db", folder.path().display());
+    follow_stores(&file, |args| Program::in_folder(folder.path()).args(args));
+    let space = RedisSpace::new();
+    let redis = Program::with_redis(&space)
+        .args(&["keys", "create", "--label", "x"])
+        .run();
+    let store = changed_store(&redis);
+    assert!(
+        store.starts_with("redis localhost:") || store.starts_with("redis 127.0.0.1:"),
+        "{store}"
+    );
+}
+
+/// Returns the store that a command says to have changed.
+#[track_caller]
+fn changed_store(exited: &Exited) -> String {
+    let mut lines = exited.stderr.iter();
+    let line = lines.find(|line| line.contains("this store was changed"));
+    let event: Value = serde_json::from_str(line.expect("a line")).expect("JSON");
+    event["store"].as_str().expect("a text").to_owned()
+}
+
+fn follow_stores(store: &str, program: impl Fn(&[&str]) -> Program) {
+    let created = program(&["keys", "create", "--create", "--label", "x"]).run();
+    let (_, id) = token_and_id(&created);
+    let rotated = program(&["keys", "rotate", &id]).run();
+    let revoked = program(&["keys", "revoke", &id]).run();
+    for exited in [created, rotated, revoked] {
+        assert_eq!(changed_store(&exited), store);
+    }
+}
+
+#[test]
+fn a_rotation_says_when_the_old_token_ends_and_how_to_end_it_now() {
+    let folder = TempDir::new().expect("a folder");
+    let run = |args: &[&str]| Program::in_folder(folder.path()).args(args).run();
+    let (_, id) = token_and_id(&run(&["keys", "create", "--create", "--label", "x"]));
+    let rotated = run(&["keys", "rotate", &id]);
+    let end = event(&rotated)["old_token_ends"]
+        .as_str()
+        .expect("a time")
+        .to_owned();
+    let hint = rotated
+        .stderr
+        .iter()
+        .find(|line| line.contains("--grace 0s"))
+        .expect("a hint");
+    assert!(hint.contains(&end) && hint.contains(&id), "{rotated:?}");
+    let at_once = run(&["keys", "rotate", &id, "--grace", "0s"]);
+    assert!(
+        !at_once.output().contains("is accepted until"),
+        "{at_once:?}"
+    );
+    let help = run(&["keys", "rotate", "--help"]).stdout.join(" ");
+    assert!(
+        help.contains("--grace 0s") && help.contains("24 hours"),
+        "{help}"
+    );
+}
+
 /// Returns the standard output of `keys list` of the file in this folder.
 pub(crate) fn list_in(folder: &Path) -> String {
     let exited = Program::in_folder(folder)

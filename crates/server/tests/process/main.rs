@@ -33,3 +33,4 @@ mod tokens_in_output;
 mod traces;
 mod unread_output;
 mod upgrades;
+mod which_file;

@@ -135,3 +135,21 @@ fn an_endpoint_prints_its_address_and_no_password() {
     let addresses = "shop of a:26379,::1:7,::2:26379";
     assert_eq!(sentinels, format!("{addresses} RedisEndpoint({addresses})"));
 }
+
+#[test]
+fn a_connection_to_another_machine_without_tls_is_exposed() {
+    for (url, is_exposed) in [
+        ("redis://localhost", false),
+        ("redis://app:secret@127.0.0.1:6380/1", false),
+        ("redis://[::1]", false),
+        ("unix:///run/redis.sock", false),
+        ("rediss://redis.example", false),
+        ("rediss+sentinel://192.0.2.1/shop", false),
+        ("redis://redis.example", true),
+        ("redis://app:secret@192.0.2.1:6380/1", true),
+        ("redis+sentinel://localhost/shop", true),
+        ("redis+sentinel://192.0.2.1,192.0.2.2/shop", true),
+    ] {
+        assert_eq!(endpoint(url).is_exposed(), is_exposed, "{url}");
+    }
+}

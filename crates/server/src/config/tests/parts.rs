@@ -1,7 +1,11 @@
 //! The backends that values imply, certificates, whose content the adapters test, the part of the configuration that a
 //! command reads, and what it prints.
 
-use std::time::UNIX_EPOCH;
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt,
+    time::UNIX_EPOCH,
+};
 
 use animal_store_test_servers::Certificates;
 
@@ -274,6 +278,7 @@ fn files_that_cannot_be_used_together_are_an_error_of_their_key() {
 fn an_expired_certificate_is_a_warning_and_an_address_beyond_loopback_needs_one_or_a_proxy() {
     let folder = tempfile::tempdir().unwrap();
     let files = Certificates::make_until(folder.path(), UNIX_EPOCH);
+    fs::set_permissions(&files.server_key, Permissions::from_mode(0o600)).unwrap();
     let [server, key] = [&files.server, &files.server_key].map(|path| path.to_str().unwrap());
     let (everywhere, cert, key) = (
         ("http.listen", "0.0.0.0:0"),

@@ -1,0 +1,244 @@
+//! Files of one user, judged as that user, as another one and as root.
+
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::{PermissionsExt, chown, symlink},
+};
+
+use tempfile::TempDir;
+
+use super::*;
+
+/// The owner of the files if root runs the tests.
+const OWNER: u32 = 4321;
+
+/// A folder with a file, `file`. Both belong to a user who is not root.
+struct Fixture {
+    folder: TempDir,
+    owner: u32,
+    group: u32,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let folder = TempDir::new().expect("a folder");
+        let fixture = Self {
+            owner: if geteuid().is_root() {
+                OWNER
+            } else {
+                geteuid().as_raw()
+            },
+            group: if geteuid().is_root() {
+                OWNER
+            } else {
+                getegid().as_raw()
+            },
+            folder,
+        };
+        fixture.give(&fixture.path(""), 0o700);
+        fixture.add("file", 0o600);
+        fixture
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn add(&self, name: &str, mode: u32) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, "").expect("written");
+        self.give(&path, mode);
+        path
+    }
+
+    fn give(&self, path: &Path, mode: u32) {
+        chown(path, Some(self.owner), Some(self.group)).expect("given");
+        fs::set_permissions(path, Permissions::from_mode(mode)).expect("set");
+    }
+
+    fn owner(&self) -> Believed {
+        Believed::user(self.owner, vec![self.group])
+    }
+
+    fn other_user(&self, groups: &[u32]) -> Believed {
+        Believed::user(self.owner + 1, groups.to_vec())
+    }
+
+    fn judge(&self, believed: Believed, beside: &str) -> Result<Option<Objection>, Objection> {
+        believed.judge_store(&self.path("file"), &[self.path(beside)])
+    }
+}
+
+fn is_foreign(objection: &Objection) -> bool {
+    objection.found.contains(" belongs to ")
+}
+
+fn writable(path: &Path, mode: &str) -> String {
+    format!("other users can write to {} (mode {mode})", path.display())
+}
+
+#[test]
+fn a_file_is_believed_if_its_owner_is_and_no_one_else_can_write_it() {
+    let fixture = Fixture::new();
+    let file = fixture.path("file");
+    for (mode, in_group, out_of_group) in [
+        (0o600, true, true),
+        (0o644, true, true),
+        (0o660, true, false),
+        (0o666, false, false),
+        (0o602, false, false),
+    ] {
+        fixture.give(&file, mode);
+        for (groups, is_believed) in [(vec![fixture.group], in_group), (vec![], out_of_group)] {
+            let objection = Believed::user(fixture.owner, groups).object(&file);
+            assert_eq!(objection.is_none(), is_believed, "{mode:o}: {objection:?}");
+        }
+    }
+}
+
+#[test]
+fn a_foreign_owner_is_believed_only_where_the_caller_says_so() {
+    let fixture = Fixture::new();
+    let file = fixture.path("file");
+    for other in [fixture.other_user(&[]), Believed::user(0, vec![0])] {
+        let objection = other.object(&file).expect("it is foreign");
+        assert!(is_foreign(&objection), "{objection}");
+        let owners = [other.owners.clone(), vec![fixture.owner]].concat();
+        assert_eq!(Believed { owners, ..other }.object(&file), None);
+    }
+}
+
+#[test]
+fn a_folder_in_which_others_can_replace_the_file_is_not_believed() {
+    let fixture = Fixture::new();
+    for (mode, is_believed) in [(0o755, true), (0o770, true), (0o777, false), (0o1777, true)] {
+        fixture.give(&fixture.path(""), mode);
+        let objection = fixture.owner().object(&fixture.path("file"));
+        assert_eq!(objection.is_none(), is_believed, "{mode:o}: {objection:?}");
+    }
+}
+
+/// As in a volume of Kubernetes: `file -> ..data/file`, `..data -> version`.
+#[test]
+fn links_are_followed_and_their_targets_and_folders_are_judged() {
+    let fixture = Fixture::new();
+    let folder = fixture.path("version");
+    fs::create_dir(&folder).expect("created");
+    fixture.give(&folder, 0o755);
+    let target = fixture.add("version/file", 0o644);
+    symlink("version", fixture.path("..data")).expect("linked");
+    symlink("..data/file", fixture.path("link")).expect("linked");
+    // A link belongs to the user of the tests.
+    let owners = vec![0, fixture.owner, geteuid().as_raw()];
+    let believed = Believed {
+        owners,
+        ..fixture.owner()
+    };
+    let judge = || believed.object(&fixture.path("link"));
+    assert_eq!(judge(), None);
+    fixture.give(&folder, 0o777);
+    assert_eq!(judge().expect("writable").found, writable(&folder, "777"));
+    fixture.give(&folder, 0o755);
+    fixture.give(&target, 0o666);
+    assert_eq!(judge().expect("writable").found, writable(&target, "666"));
+    symlink("loop", fixture.path("loop")).expect("linked");
+    assert_eq!(
+        fixture.owner().object(&fixture.path("loop")),
+        None,
+        "it cannot be read"
+    );
+}
+
+#[test]
+fn a_secret_that_others_may_read_is_an_objection() {
+    let fixture = Fixture::new();
+    for (mode, is_secret) in [(0o600, true), (0o440, true), (0o644, false), (0o604, false)] {
+        let file = fixture.add("secret", mode);
+        assert_eq!(object_to_readers(&file).is_none(), is_secret, "{mode:o}");
+    }
+    assert_eq!(object_to_readers(&fixture.path("missing")), None);
+}
+
+#[test]
+fn a_store_is_believed_by_its_owner_its_group_and_root() {
+    let fixture = Fixture::new();
+    fixture.add("file-wal", 0o600);
+    let in_group = fixture.other_user(&[fixture.group]);
+    let root = || Believed::user(0, vec![0]);
+    for believed in [fixture.owner(), fixture.other_user(&[]), root()] {
+        assert_eq!(fixture.judge(believed, "file-wal"), Ok(None));
+    }
+    // A volume claim after fsGroup.
+    fixture.give(&fixture.path(""), 0o2770);
+    fixture.add("file", 0o660);
+    fixture.add("file-wal", 0o660);
+    for believed in [fixture.owner(), in_group, root()] {
+        assert_eq!(fixture.judge(believed, "file-wal"), Ok(None));
+    }
+    assert!(fixture.judge(fixture.other_user(&[]), "file-wal").is_err());
+}
+
+#[test]
+fn a_store_or_a_file_beside_it_that_others_may_write_is_refused_to_everyone() {
+    for name in ["file", "file-wal", "file-journal", "file-shm"] {
+        let fixture = Fixture::new();
+        fixture.add(name, 0o666);
+        for believed in [
+            fixture.owner(),
+            fixture.other_user(&[fixture.group]),
+            Believed::user(0, vec![0]),
+        ] {
+            let refused = fixture.judge(believed, name);
+            assert!(
+                refused
+                    .as_ref()
+                    .is_err_and(|objection| objection.found.contains("can write to")),
+                "{name}: {refused:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_log_of_another_user_is_refused() {
+    let fixture = Fixture::new();
+    let log = fixture.path("file");
+    let store = Path::new("/etc/passwd");
+    let judge = |believed: Believed| believed.judge_store(store, std::slice::from_ref(&log));
+    assert_eq!(judge(fixture.owner()), Ok(None));
+    for believed in [
+        fixture.other_user(&[fixture.group]),
+        Believed::user(0, vec![0]),
+    ] {
+        let refused = judge(believed);
+        assert!(refused.as_ref().is_err_and(is_foreign), "{refused:?}");
+    }
+    // Before the store exists, too.
+    let missing = fixture.path("missing");
+    let refused = fixture.other_user(&[]).judge_store(&missing, &[log]);
+    assert!(refused.as_ref().is_err_and(is_foreign), "{refused:?}");
+}
+
+#[test]
+fn a_store_in_a_folder_that_others_may_write_is_used_with_an_objection() {
+    let fixture = Fixture::new();
+    fixture.give(&fixture.path(""), 0o777);
+    let objection = fixture.judge(fixture.owner(), "none").expect("it is used");
+    let found = objection.expect("an objection").found;
+    assert_eq!(found, writable(fixture.folder.path(), "777"));
+}
+
+#[test]
+fn an_objection_says_who_can_do_what() {
+    let fixture = Fixture::new();
+    let path = fixture.add("file", 0o666);
+    let objection = fixture.owner().object(&path).expect("writable");
+    assert!(objection.advice.contains("chmod go-w /"), "{objection}");
+    fixture.add("file", 0o644);
+    let objection = object_to_readers(&path).expect("readable");
+    assert!(
+        objection.to_string().contains("can read the secret in /"),
+        "{objection}"
+    );
+    assert!(objection.advice.contains("chmod o-rwx /"), "{objection}");
+}
