@@ -19,7 +19,8 @@ from harness.service import back_up
 from harness.tool import REPOSITORY, call, say
 
 program, folder = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
-image, secrets, hosts = folder / "image", folder / "compose-secrets", folder / "hosts"
+# With a name that a shell would split or take for an option.
+image, secrets, hosts = folder / "-image's tree", folder / "compose-secrets", folder / "hosts"
 VARIABLES = json.loads((folder / "compose.json").read_text())
 COMPOSE = REPOSITORY / "deploy/compose"
 INSTANCES = {"animal-store-1": "127.0.0.2", "animal-store-2": "127.0.0.3"}
@@ -69,7 +70,7 @@ async def expect(text: str, token: str) -> None:
 
 def mount() -> None:
     """Makes the tree of the image, and adds what an engine adds to it."""
-    call("deploy/image/assemble", program, image)
+    call(REPOSITORY / "deploy/image/assemble", program, image.name, cwd=folder)
     for path in (image / "dev", image / "proc", image / "run/secrets", folder / "data"):
         path.mkdir(parents=True)
     (image / "etc/hosts").touch()
