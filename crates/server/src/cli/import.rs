@@ -1,7 +1,10 @@
 //! `animal-store pets import`: creates the pet of each line, as a client of the service does.
 //!
 //! Each create has an idempotency key made of the name of the import, the digest of the pet, and the number of equal
-//! lines before it. So an import that is repeated adds only what is missing, as long as these keys are kept.
+//! lines before it. So an import that is repeated adds only what is missing, as long as these keys are kept, and a create
+//! that failed is [repeated](retry).
+
+mod retry;
 
 use std::{
     collections::HashMap,
@@ -29,6 +32,7 @@ use tokio::{
     task::JoinSet,
 };
 
+use self::retry::Retry;
 use super::command::{InvalidConfig, print_result};
 use crate::{config::StorageConfig, wiring::Storage};
 
@@ -90,6 +94,7 @@ pub(super) async fn run(args: ImportArgs, storage: StorageConfig) -> anyhow::Res
     let storage = Storage::start_for_command(storage, usage).await?;
     let create = CreatePet::new((storage.new_repository)());
     let access = access()?;
+    let retry = Retry::default();
     let (mut in_flight, mut stderr) = (JoinSet::new(), stderr());
     let (mut valid, mut present, mut refused) = (0, 0, 0_u64);
     while let Some(line) = lines.next().await.context("the input cannot be read")? {
@@ -103,8 +108,13 @@ pub(super) async fn run(args: ImportArgs, storage: StorageConfig) -> anyhow::Res
                     pet,
                     idempotency_key: Some(idempotency_key),
                 };
-                let (create, access) = (create.clone(), access.clone());
-                in_flight.spawn(async move { create.execute(&access, request).await });
+                let create = create.clone();
+                let access = access.clone();
+                let attempts = retry.clone();
+                in_flight.spawn(async move {
+                    let attempt = || create.execute(&access, request.clone());
+                    attempts.run(attempt).await
+                });
             }
             Err(reason) => {
                 refused += 1;

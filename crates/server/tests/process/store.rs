@@ -93,13 +93,21 @@ impl Store {
     #[track_caller]
     pub(crate) fn execute(&self, sql: &str) {
         match self {
-            Self::Sqlite(folder) => {
-                let mut connection =
-                    SqliteConnection::establish(&Self::path(folder)).expect("a connection");
-                connection.batch_execute(sql).expect("it is executed");
-            }
+            Self::Sqlite(_) => self
+                .connection()
+                .batch_execute(sql)
+                .expect("it is executed"),
             Self::Postgres(database) => drop(database.sql(sql)),
         }
+    }
+
+    /// A connection to the SQLite file.
+    #[track_caller]
+    pub(crate) fn connection(&self) -> SqliteConnection {
+        let Self::Sqlite(folder) = self else {
+            panic!("not a file")
+        };
+        SqliteConnection::establish(&Self::path(folder)).expect("a connection")
     }
 
     /// Runs a command over the store.
