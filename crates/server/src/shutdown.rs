@@ -2,25 +2,30 @@
 //!
 //! The first SIGTERM or SIGINT starts a graceful shutdown, or ends the start. A second one ends the shutdown at once,
 //! unless it arrives within a second of the first: `timeout` and some supervisors send a signal twice. From
-//! [`Signals::listen`] on, neither kills the process. A server handles SIGHUP as well: as a signal if its terminal has
-//! gone, as a reload otherwise.
+//! [`Signals::listen`] on, neither kills the process. A server handles SIGHUP as well: as a signal if its [`terminal`]
+//! is lost, as a reload otherwise.
 
-use std::{
-    io::{self, IsTerminal},
-    os::fd::AsFd,
-    sync::Arc,
-    time::Duration,
-};
+mod terminal;
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use std::{io, os::fd::AsFd, sync::Arc, time::Duration};
+
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::{Notify, SetOnce},
-    time::Instant,
+    time::{Instant, sleep},
 };
+
+use self::terminal::Terminal;
 
 /// A second signal that arrives sooner after the first is ignored.
 const SECOND_SIGNAL_DELAY: Duration = Duration::from_secs(1);
+
+/// A terminal that hangs up, or a leader of the session that ends, can send SIGHUP before the terminal is lost. So the
+/// terminal is looked at this many times.
+const LOOKS: u32 = 50;
+
+/// Pause between two looks.
+const LOOK_PAUSE: Duration = Duration::from_millis(100);
 
 /// The request to shut down gracefully.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,17 +60,33 @@ impl Signals {
         Ok(signals)
     }
 
-    /// Receives SIGHUP from now on: a shutdown if the terminal has gone, a reload otherwise.
+    /// Receives SIGHUP from now on: a shutdown if the terminal is lost, a reload otherwise.
     pub(crate) fn listen_for_reloads(&self) -> io::Result<()> {
-        // A terminal that has hung up is no terminal any more.
-        let on_terminal = io::stdin().is_terminal();
+        let stdin = io::stdin().as_fd().try_clone_to_owned()?;
+        let terminal = Terminal::of(stdin).map(Arc::new);
         self.on(SignalKind::hangup(), move |signals| {
-            if on_terminal && has_hung_up(&io::stdin()) {
-                signals.request_shutdown(false);
-            } else {
+            let Some(terminal) = &terminal else {
+                return signals.0.reload.notify_one();
+            };
+            if !terminal.is_lost() {
                 signals.0.reload.notify_one();
             }
+            tokio::spawn(signals.clone().shut_down_without(Arc::clone(terminal)));
         })
+    }
+
+    /// Requests a shutdown if the terminal is lost soon.
+    async fn shut_down_without(self, terminal: Arc<Terminal>) {
+        for _ in 0..LOOKS {
+            if terminal.is_lost() {
+                // A second SIGHUP is no wish to end at once.
+                if self.request().is_none() {
+                    self.request_shutdown(false);
+                }
+                return;
+            }
+            sleep(LOOK_PAUSE).await;
+        }
     }
 
     fn on(&self, kind: SignalKind, handle: impl Fn(&Self) + Send + 'static) -> io::Result<()> {
@@ -119,16 +140,9 @@ impl Signals {
     }
 }
 
-fn has_hung_up(terminal: &impl AsFd) -> bool {
-    let mut polled = [PollFd::new(terminal.as_fd(), PollFlags::empty())];
-    poll(&mut polled, PollTimeout::ZERO).is_ok()
-        && polled[0]
-            .revents()
-            .is_some_and(|events| events.contains(PollFlags::POLLHUP))
-}
-
 #[cfg(test)]
 mod tests {
+    use nix::pty::openpty;
     use tokio::time::advance;
 
     use super::*;
@@ -150,5 +164,29 @@ mod tests {
             );
         }
         assert_eq!(signals.request(), Some(signals.first().await));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_terminal_that_hangs_up_soon_after_sighup_ends_the_process_and_one_that_stays_does_not()
+     {
+        let pair = openpty(None, None).unwrap();
+        let terminal = Arc::new(Terminal::of(pair.slave).unwrap());
+        let signals = Signals::default();
+        let look = || signals.clone().shut_down_without(Arc::clone(&terminal));
+        let start = Instant::now();
+        look().await;
+        assert_eq!(signals.request(), None);
+        assert_eq!(start.elapsed(), LOOKS * LOOK_PAUSE);
+
+        let looks = tokio::spawn(look());
+        advance(LOOKS / 2 * LOOK_PAUSE).await;
+        drop(pair.master);
+        looks.await.unwrap();
+        let request = signals.request().unwrap();
+        assert!(!request.drain);
+
+        advance(2 * SECOND_SIGNAL_DELAY).await;
+        look().await;
+        assert_eq!(signals.0.second.get(), None);
     }
 }

@@ -127,6 +127,37 @@ fn sighup_ends_the_process_gracefully_if_its_terminal_has_hung_up() {
     running.wait().assert_success();
 }
 
+#[test]
+fn sighup_ends_the_process_gracefully_if_the_leader_of_its_session_has_ended_and_its_terminal_stays()
+ {
+    let (_shown, stdin) = terminal();
+    // The leader is the process that the test has started. A job in the background has another standard input.
+    let leader = r#"exec setsid --ctty bash -c '"$@" <&3 & wait' bash "$@" 3<&0"#;
+    let program = Program::with_key().run_by_shell(leader);
+    let mut running = program
+        .env("PATH", "/usr/bin:/bin")
+        .standard_input(stdin)
+        .start();
+    running.address();
+    running.signal("KILL");
+    running.wait_for_event("all requests were completed");
+}
+
+#[test]
+fn sighup_of_another_process_reloads_if_the_session_has_its_leader() {
+    let (_shown, stdin) = terminal();
+    let leader = r#"exec setsid --ctty "$@""#;
+    let program = Program::with_key().run_by_shell(leader);
+    let mut running = program
+        .env("PATH", "/usr/bin:/bin")
+        .standard_input(stdin)
+        .start();
+    running.address();
+    running.signal("HUP");
+    running.wait_for_event("SIGHUP: the configuration has not changed");
+    running.terminate().assert_success();
+}
+
 /// With a create in PostgreSQL that gets no response, the process ends at the shutdown timeout, not at the one of
 /// PostgreSQL. Without a request, nothing waits for PostgreSQL.
 #[test]
