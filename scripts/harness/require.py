@@ -1,4 +1,4 @@
-"""Installs what a check needs, for example: python3 -B scripts/harness/require.py c-compiler redis-server
+"""Installs what a check needs. From a shell: scripts/harness/require c-compiler redis-server
 
 With CHECK_INSTALL=0, the commands are printed instead, and the exit code is 1. The same happens if packages are missing
 and the user is neither root nor has passwordless sudo.
