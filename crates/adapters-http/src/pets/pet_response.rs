@@ -50,7 +50,7 @@ fn write_value(json: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
 
 #[cfg(test)]
 mod tests {
-    use animal_store_domain::{CategoryId, NewPet, PetId, PetName, PetStatus};
+    use animal_store_domain::{CategoryId, NewPet, PageLimit, PetId, PetName, PetStatus};
     use proptest::{collection::vec, option, prelude::*, sample::select};
 
     use super::*;
@@ -64,6 +64,26 @@ mod tests {
         category_id: i64,
         #[serde(skip_serializing_if = "Option::is_none")]
         status: Option<&'static str>,
+    }
+
+    /// The document with the memory of an instance.
+    const MEMORY: &str = include_str!("../../../../docs/operations/network.md");
+
+    /// A character of four bytes is the longest: a control character would have six, and no name has one.
+    #[test]
+    fn the_largest_page_fits_into_the_memory_of_a_request_in_flight() {
+        let longest = |first: &&PetStatus| first.as_str().len();
+        let status = PetStatus::ALL.iter().max_by_key(longest).copied();
+        let name = PetName::parse(&"🦊".repeat(PetName::MAX_CHARS)).unwrap();
+        let new_pet = NewPet::new(name, CategoryId::new(i64::MIN)).with_status(status);
+        let pet = Pet::new(PetId::parse(i64::MAX).unwrap(), new_pet);
+        let page = pets(&vec![pet; usize::from(PageLimit::MAX)]);
+
+        let formula = MEMORY.split_once(" KiB × http.max_in_flight").unwrap().0;
+        let kibibytes = formula.rsplit(' ').next().unwrap().parse::<usize>();
+        assert!(page.len() <= kibibytes.unwrap() * 1024, "{}", page.len());
+        let size = format!("largest page, {} KiB", page.len().div_ceil(1024));
+        assert!(MEMORY.contains(&size), "{size}");
     }
 
     proptest! {
