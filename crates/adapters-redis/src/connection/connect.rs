@@ -17,18 +17,11 @@ impl RedisEndpoint {
         let Some(sentinels) = &self.sentinels else {
             return Ok(self.clone());
         };
-        let found = time::timeout(
-            timeout,
-            sentinels.find_master(self.client.get_connection_info()),
-        )
-        .await;
-        let reason = match found.map(|found| found.and_then(|address| self.at(address))) {
+        let found = time::timeout(timeout, sentinels.find_master(timeout)).await;
+        let reason = match found.map(|found| found.and_then(|master| self.at(master))) {
             Ok(Ok(master)) => return Ok(master),
-            Ok(Err(error)) if error.kind() == ErrorKind::MasterNameNotFoundBySentinel => {
-                "a Sentinel knows no master of this name that is up".to_owned()
-            }
-            Ok(Err(error)) => text(&error),
-            Err(_) => "too few Sentinels, or not the master itself, responded in time".to_owned(),
+            Ok(Err(error)) if !error.is_timeout() => text(&error),
+            Ok(Err(_)) | Err(_) => "too few Sentinels responded in time".to_owned(),
         };
         Err(format!(
             "the master {self} is not known: {reason}; see \"Sentinel\" in docs/operations/redis.md"

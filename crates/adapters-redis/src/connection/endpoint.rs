@@ -15,7 +15,10 @@ use secrecy::{ExposeSecret, SecretString};
 use thiserror::Error;
 
 use self::RedisEndpointError::{Authority, Certificate, NoTls, PrivateKey, Url};
-use super::{sentinels::Sentinels, url::parse_url};
+use super::{
+    sentinels::{Master, Sentinels},
+    url::parse_url,
+};
 
 /// Name of each connection and of its library in `CLIENT LIST`.
 pub(super) const CLIENT_NAME: &str = "animal-store";
@@ -99,8 +102,23 @@ impl RedisEndpoint {
     }
 
     /// Returns the server at this address.
-    pub(super) fn at(&self, address: ConnectionAddr) -> RedisResult<Self> {
-        let info = self.client.get_connection_info().clone().set_addr(address);
+    pub(super) fn at(&self, master: Master) -> RedisResult<Self> {
+        let info = self.client.get_connection_info().clone();
+        let Master { host, port } = master;
+        let address = match info.addr().clone() {
+            ConnectionAddr::TcpTls {
+                insecure,
+                tls_params,
+                ..
+            } => ConnectionAddr::TcpTls {
+                host,
+                port,
+                insecure,
+                tls_params,
+            },
+            _ => ConnectionAddr::Tcp(host, port),
+        };
+        let info = info.set_addr(address);
         Ok(Self {
             client: Arc::new(Client::open(info)?),
             sentinels: None,

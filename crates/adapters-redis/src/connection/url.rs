@@ -1,6 +1,8 @@
 //! The URL of a server, or of the Sentinels that know it. The messages of errors do not repeat any part of the URL: a
 //! password with a special character may be in each.
 
+use std::sync::Mutex;
+
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, parse_redis_url};
 use secrecy::SecretString;
 
@@ -64,6 +66,7 @@ fn parse_sentinels(
         user,
         password,
         certificates: None,
+        connections: Mutex::default(),
     };
     Ok((parse_server(url.as_str())?, Some(sentinels)))
 }

@@ -2,12 +2,16 @@
 
 use std::{
     io::{Read, Write},
-    net::TcpListener,
+    net::{SocketAddr, TcpListener},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread,
     time::Duration,
 };
 
-use animal_store_adapters_redis::{RedisApiKeyStore, RedisEndpoint};
+use animal_store_adapters_redis::{RedisApiKeyStore, RedisEndpoint, RedisSettings};
 use animal_store_app::ports::ApiKeyStore;
 use animal_store_test_servers::{FaultProxy, RedisServer, SentinelServer};
 use secrecy::SecretString;
@@ -16,7 +20,7 @@ use crate::{
     connections::{fails, fails_with, tls, works},
     permissions::{READER, WRITER},
     requests::{Accepted, Failed, Refused, becomes, changes_to, is_ready, use_token, wait_until},
-    setup::{Keys, add, endpoint, long_timeouts, revoke, run, settings},
+    setup::{Keys, TEST_TIMEOUT, add, endpoint, long_timeouts, revoke, run, settings},
 };
 
 /// Returns the URL of the service, with what stands before the hosts and behind the service.
@@ -140,57 +144,121 @@ async fn a_session_continues_while_the_sentinels_do_not_respond() {
     let server = RedisServer::start();
     let sentinel = SentinelServer::of(&server, 1);
     let proxy = FaultProxy::to(sentinel.port());
-    let keys = Keys::at(
-        &format!("redis+sentinel://{}/shop", proxy.address()),
-        long_timeouts(),
-    );
+    let url = format!("redis+sentinel://{}/shop", proxy.address());
+    let settings = RedisSettings {
+        timeout: TEST_TIMEOUT / 10,
+        ..long_timeouts()
+    };
+    let keys = Keys::at(&url, settings);
     keys.add("key", "token").await;
     let directory = keys.directory().await;
     becomes(&directory, "token", Accepted).await;
     proxy.freeze();
     let asked = proxy.accepted();
-    // The second time, the first one has failed.
-    wait_until("the instance asks twice", async || {
-        proxy.accepted() >= asked + 2
-    })
-    .await;
+    // The second time, the connection that was kept has failed.
+    wait_until("the instance asks twice", async || proxy.accepted() > asked).await;
     assert!(is_ready(&directory).await);
     assert_eq!(use_token(&directory, "token").await, Accepted);
 }
 
-/// Starts a Sentinel that names another of these masters each time.
-fn sentinel_of(masters: [u16; 2]) -> RedisEndpoint {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
-    let address = listener.local_addr().expect("an address");
-    thread::spawn(move || {
-        for (connection, master) in listener.incoming().zip(masters.iter().cycle()) {
-            let (mut connection, mut received) = (connection.expect("a connection"), [0; 4096]);
-            while let Ok(length @ 1..) = connection.read(&mut received) {
-                let request = String::from_utf8_lossy(&received[..length]);
-                let response = if request.contains("HELLO") {
-                    "%1\r\n+proto\r\n:3\r\n".to_owned()
-                        + &"+OK\r\n".repeat(request.matches("CLIENT").count())
-                } else if request.contains("ROLE") {
-                    "*2\r\n$8\r\nsentinel\r\n*0\r\n".to_owned()
-                } else {
-                    let address = format!("+ip\r\n+127.0.0.1\r\n+port\r\n+{master}\r\n");
-                    format!("*1\r\n%4\r\n+name\r\n+shop\r\n+flags\r\n+master\r\n{address}")
-                };
-                connection
-                    .write_all(response.as_bytes())
-                    .expect("the client reads");
+/// The connections that a server has accepted.
+fn connections_received(stats: &str) -> usize {
+    let count = stats.split_once("total_connections_received:");
+    let digits = count.map(|(_, rest)| rest.split_whitespace().next());
+    digits
+        .flatten()
+        .expect("it is counted")
+        .parse()
+        .expect("a number")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_instance_asks_each_sentinel_over_one_connection_until_it_breaks() {
+    let server = RedisServer::start();
+    let sentinels = [(); 3].map(|()| FakeSentinel::of([server.port(); 2]));
+    let proxy = FaultProxy::to(sentinels[2].address.port());
+    let url = format!(
+        "redis+sentinel://{},{},{}/shop",
+        sentinels[0].address,
+        sentinels[1].address,
+        proxy.address()
+    );
+    let connections = || {
+        sentinels
+            .each_ref()
+            .map(|each| each.connections.load(Ordering::Relaxed))
+    };
+    let questions = || sentinels[2].questions.load(Ordering::Relaxed);
+    let asked_again = async || {
+        let asked = questions();
+        let several = async || questions() >= asked + 3;
+        wait_until("the instance asks several times", several).await;
+    };
+    let directory = Keys::at(&url, long_timeouts()).directory().await;
+    becomes(&directory, "token", Refused).await;
+    asked_again().await;
+    assert_eq!(connections(), [1; 3]);
+    let received = connections_received(&run(&server, "INFO stats"));
+    asked_again().await;
+    // The test itself opens one.
+    assert_eq!(
+        connections_received(&run(&server, "INFO stats")),
+        received + 1
+    );
+
+    proxy.cut();
+    asked_again().await;
+    assert_eq!(connections(), [1, 1, 2]);
+}
+
+/// A Sentinel that serves one connection after the other, and names another of its masters each time.
+struct FakeSentinel {
+    address: SocketAddr,
+    connections: Arc<AtomicUsize>,
+    questions: Arc<AtomicUsize>,
+}
+
+impl FakeSentinel {
+    fn of(masters: [u16; 2]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+        let sentinel = Self {
+            address: listener.local_addr().expect("an address"),
+            connections: Arc::default(),
+            questions: Arc::default(),
+        };
+        let connections = Arc::clone(&sentinel.connections);
+        let questions = Arc::clone(&sentinel.questions);
+        thread::spawn(move || {
+            for connection in listener.incoming() {
+                connections.fetch_add(1, Ordering::Relaxed);
+                let mut connection = connection.expect("a connection");
+                let mut received = [0; 4096];
+                while let Ok(length @ 1..) = connection.read(&mut received) {
+                    let request = String::from_utf8_lossy(&received[..length]);
+                    let response = if request.contains("HELLO") {
+                        "%1\r\n+proto\r\n:3\r\n".to_owned()
+                            + &"+OK\r\n".repeat(request.matches("CLIENT").count())
+                    } else {
+                        let master = masters[questions.fetch_add(1, Ordering::Relaxed) % 2];
+                        let address = format!("+ip\r\n+127.0.0.1\r\n+port\r\n+{master}\r\n");
+                        format!("*1\r\n%4\r\n+name\r\n+shop\r\n+flags\r\n+master\r\n{address}")
+                    };
+                    // The client may have left.
+                    let _ = connection.write_all(response.as_bytes());
+                }
             }
-        }
-    });
-    endpoint(&format!("redis+sentinel://{address}/shop"))
+        });
+        sentinel
+    }
 }
 
 /// Otherwise, a key that was revoked on the server of the lookups would stay in the cache.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn both_connections_of_a_session_lead_to_one_server() {
     let servers = [(); 2].map(|()| RedisServer::start());
-    let sentinel = sentinel_of(servers.each_ref().map(RedisServer::port));
-    let directory = Keys::over(sentinel, long_timeouts()).directory().await;
+    let sentinel = FakeSentinel::of(servers.each_ref().map(RedisServer::port));
+    let url = format!("redis+sentinel://{}/shop", sentinel.address);
+    let directory = Keys::at(&url, long_timeouts()).directory().await;
     becomes(&directory, "token", Refused).await;
     let clients = servers.each_ref().map(|server| {
         run(server, "CLIENT LIST")
@@ -201,15 +269,16 @@ async fn both_connections_of_a_session_lead_to_one_server() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_users_need_one_more_permission_on_the_server_and_two_on_the_sentinels() {
+async fn the_users_need_no_more_permission_on_the_server_and_one_on_the_sentinels() {
     let server = RedisServer::start();
     run(
         &server,
-        &format!("ACL SETUSER app on >hunter2 ~shop:v1:* {READER} {WRITER} +role"),
+        &format!("ACL SETUSER app on >hunter2 ~shop:v1:* {READER} {WRITER}"),
     );
     let sentinel = SentinelServer::of(&server, 1);
     for words in [
-        "ACL SETUSER app on >hunter2+ +role +sentinel|masters",
+        "ACL SETUSER app on >hunter2+ +sentinel|masters",
+        "ACL SETUSER other on >hunter2",
         "ACL SETUSER default off",
     ] {
         sentinel.command(&words.split(' ').collect::<Vec<_>>());
@@ -226,9 +295,11 @@ async fn the_users_need_one_more_permission_on_the_server_and_two_on_the_sentine
         "WRONGPASS",
     )
     .await;
-    fails(at("app:hunter2%2B@", right), "WRONGPASS").await;
-    run(&server, "ACL SETUSER app -role");
-    fails(at("app:hunter2@", right), "NOPERM").await;
+    let other = store(at("app:hunter2%2B@", right), 0);
+    let refused = other.list().await.expect_err("the password is wrong");
+    assert!(refused.reason().contains("(WRONGPASS)"), "{refused:?}");
+    let other = "?sentinel_user=other&sentinel_password=hunter2";
+    fails(at("app:hunter2@", other), "NOPERM").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
