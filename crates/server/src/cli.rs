@@ -86,7 +86,7 @@ enum Command {
     /// Prints the OpenAPI document of the API.
     #[command(name = "openapi")]
     OpenApi {
-        /// URL of the API as the server of the document, such as `https://shop.example/v1`.
+        /// URL of the API, which ends in /v1, as the server of the document.
         #[arg(long, value_name = "URL")]
         server: Option<String>,
     },
