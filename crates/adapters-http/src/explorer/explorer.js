@@ -32,12 +32,16 @@ const NAMES = {
   '[aria-label="Remove authorization"]': 'Logout: remove authorization',
 };
 
-const addNames = () => {
+// Texts that are scrolled have to be reachable without a mouse.
+const SCROLLED = '.curl:not([tabindex]), .microlight:not([tabindex])';
+
+const complete = () => {
   for (const [selector, name] of Object.entries(NAMES)) {
     document.querySelectorAll(selector).forEach((element) => element.setAttribute('aria-label', name));
   }
+  document.querySelectorAll(SCROLLED).forEach((element) => element.setAttribute('tabindex', '0'));
 };
-new MutationObserver(addNames).observe(document.body, { childList: true, subtree: true });
+new MutationObserver(complete).observe(document.body, { childList: true, subtree: true });
 
 SwaggerUIBundle({
   url: 'openapi.json',
