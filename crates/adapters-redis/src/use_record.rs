@@ -13,7 +13,7 @@ use animal_store_app::{
     ports::{ApiKeyUse, RecordedUses},
 };
 use prometheus_client::registry::Registry;
-use redis::pipe;
+use redis::{Pipeline, pipe};
 use tokio::task::JoinHandle;
 
 use crate::{
@@ -81,7 +81,7 @@ impl UseStore for RedisApiKeyUses {
     }
 }
 
-/// Reads the last uses of the keys that exist, and deletes those of other keys.
+/// Reads the last uses of the keys in the index.
 pub(crate) async fn read(keyspace: &Keyspace) -> keyspace::Result<RecordedUses> {
     let mut connection = keyspace.connect(|_| ()).await?;
     let names = ApiKeyUse::ALL.map(|kind| keyspace.last_uses(kind));
@@ -103,26 +103,25 @@ pub(crate) async fn read(keyspace: &Keyspace) -> keyspace::Result<RecordedUses> 
         since: since.first().map(|(_, score)| time(*score)),
         last: HashMap::new(),
     };
-    let mut deletions = pipe();
-    for ((kind, name), scores) in ApiKeyUse::ALL
-        .into_iter()
-        .zip(names)
-        .zip([requests, get_pet])
-    {
-        for (id, score) in scores {
-            match ApiKeyId::parse(&id) {
-                Ok(key) if index.contains_key(&id) => {
-                    _ = uses.last.insert((key, kind), time(score));
-                }
-                _ => _ = deletions.cmd("ZREM").arg(&name).arg(id),
-            }
-        }
-    }
-    if !deletions.is_empty() {
-        // If that fails, the next call does it.
-        let _ = deletions.exec_async(&mut connection).await;
+    for (kind, scores) in ApiKeyUse::ALL.into_iter().zip([requests, get_pet]) {
+        let of_keys = scores
+            .into_iter()
+            .filter(|(id, _)| index.contains_key(id))
+            .filter_map(|(id, score)| Some(((ApiKeyId::parse(&id).ok()?, kind), time(score))));
+        uses.last.extend(of_keys);
     }
     Ok(uses)
+}
+
+/// Adds the command that deletes the uses of a key.
+pub(crate) fn delete(keyspace: &Keyspace, commands: &mut Pipeline, id: &str) {
+    for kind in ApiKeyUse::ALL {
+        commands
+            .cmd("ZREM")
+            .arg(keyspace.last_uses(kind))
+            .arg(id)
+            .ignore();
+    }
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "it saturates")]

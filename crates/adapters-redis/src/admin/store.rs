@@ -20,6 +20,9 @@ use crate::{
     use_record,
 };
 
+/// Number of ids that a change examines.
+const EXAMINED: usize = 20;
+
 /// Adds, lists, rotates and revokes API keys in Redis.
 pub struct RedisApiKeyStore {
     keyspace: Keyspace,
@@ -51,6 +54,13 @@ impl ApiKeyStore for RedisApiKeyStore {
             && let Some(entry) = AuditEntry::of(&change, changed, by)
         {
             self.record_revocation(&mut connection, entry).await;
+        }
+        // An import is one of many. If this fails, for example without a permission, a later change does it.
+        if let Ok(changed) = &changed
+            && !matches!(change, ApiKeyChange::Import(_))
+        {
+            let ended = changed.after.is_none().then(|| change.id());
+            let _ = self.clean_up(&mut connection, ended).await;
         }
         // Also if it changed nothing: the change before it, by another command, may not be on the replicas.
         *self
@@ -219,23 +229,54 @@ impl RedisApiKeyStore {
         })
     }
 
-    /// Reads all keys, and removes the ids of expired keys from the index.
+    /// Reads all keys.
     async fn read_all(&self, mut connection: Connection) -> Decision<Vec<IssuedApiKey>> {
         let index: Index = cmd("HGETALL")
             .arg(&self.keyspace.index)
             .query_async(&mut connection)
             .await?;
         let keys = self.keyspace.read_keys(&mut connection, &index).await?;
-        let ids: HashSet<_> = keys.iter().map(|key| key.key.id.as_str()).collect();
-        for (id, entry) in index.iter().filter(|(id, _)| !ids.contains(id.as_str())) {
-            // If that fails, for example without a permission, the next list does it.
-            let _ = self
-                .keyspace
-                .delete(id, entry, "expired")
-                .exec_async(&mut connection)
-                .await;
-        }
         Ok((pipe(), keys))
+    }
+
+    /// Deletes the uses of a key that has ended. Removes keys that have expired, with their uses, from the index, of some
+    /// that Redis selects: unlike tokens, they do not expire.
+    async fn clean_up(
+        &self,
+        connection: &mut Connection,
+        ended: Option<&ApiKeyId>,
+    ) -> keyspace::Result<()> {
+        if let Some(id) = ended {
+            let mut deletions = pipe();
+            use_record::delete(&self.keyspace, &mut deletions, id.as_str());
+            let _ = deletions.exec_async(connection).await;
+        }
+        let ids: Vec<String> = cmd("HRANDFIELD")
+            .arg(&self.keyspace.index)
+            .arg(EXAMINED)
+            .query_async(connection)
+            .await?;
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let entries: Vec<Option<String>> = cmd("HMGET")
+            .arg(&self.keyspace.index)
+            .arg(&ids)
+            .query_async(connection)
+            .await?;
+        let entries = entries.into_iter().map(Option::unwrap_or_default);
+        let index: Index = ids.into_iter().zip(entries).collect();
+        let keys = self.keyspace.read_keys(connection, &index).await?;
+        let existing: HashSet<_> = keys.iter().map(|key| key.key.id.as_str()).collect();
+        for (id, entry) in index
+            .iter()
+            .filter(|(id, _)| !existing.contains(id.as_str()))
+        {
+            let mut deletions = self.keyspace.delete(id, entry, "expired");
+            use_record::delete(&self.keyspace, &mut deletions, id);
+            deletions.exec_async(connection).await?;
+        }
+        Ok(())
     }
 }
 

@@ -10,6 +10,7 @@ mod links;
 mod lookups;
 mod permissions;
 mod refusals;
+mod replaced;
 mod requests;
 mod revocations;
 mod sentinels;

@@ -125,7 +125,7 @@ async fn a_token_that_moves_to_another_key_during_a_revocation_is_not_revoked() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_that_is_imported_while_a_list_removes_its_id_stays_listed() {
+async fn a_key_that_is_imported_while_another_change_removes_its_id_stays_listed() {
     let mut interrupted = Interrupted::new();
     interrupted
         .keys
@@ -134,8 +134,8 @@ async fn a_key_that_is_imported_while_a_list_removes_its_id_stays_listed() {
     let backup = interrupted.listed().await.remove(0);
     // As if it had expired.
     run(&interrupted.server, &format!("DEL {}", name("token")));
-    let list = interrupted
-        .start(REMOVAL, async move |keys| keys.listed().await)
+    let other = interrupted
+        .start(REMOVAL, async move |keys| keys.add("other", "other").await)
         .await;
     interrupted
         .keys
@@ -143,9 +143,39 @@ async fn a_key_that_is_imported_while_a_list_removes_its_id_stays_listed() {
         .await;
     interrupted.proxy.heal();
 
-    list.await.expect("no panic");
-    assert_eq!(interrupted.listed().await, [backup]);
+    other.await.expect("no panic");
+    assert_eq!(interrupted.listed().await[0], backup);
     interrupted.every_token_is_listed().await;
+}
+
+/// A list, a log and a list of uses are commands that read.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn commands_that_read_change_nothing_and_a_change_removes_ids_of_expired_keys() {
+    let Interrupted { keys, server, .. } = Interrupted::new();
+    for id in ["expired", "kept"] {
+        keys.change(add(id, id, Some(HOUR))).await;
+    }
+    run(&server, &format!("DEL {}", name("expired")));
+    run(&server, "ZADD shop:v1:uses:request 60 expired 60 revoked");
+    let contents = || {
+        let names = run(&server, "KEYS *");
+        let mut dumps: Vec<_> = names
+            .lines()
+            .map(|name| run(&server, &format!("DUMP {name}")))
+            .collect();
+        dumps.sort();
+        dumps
+    };
+    let before = contents();
+    assert_eq!(keys.listed().await, ["kept"]);
+    keys.store.list_changes().await.expect("list the changes");
+    keys.store.list_uses().await.expect("list the uses");
+    keys.store.check_writable().await.expect("writable");
+    assert_eq!(contents(), before);
+    let ids = || run(&server, "HKEYS shop:v1:index");
+    assert!(ids().contains("expired"));
+    keys.change(rotate("kept", "new", HOUR)).await;
+    assert_eq!(ids().trim(), "kept");
 }
 
 /// The index was lost, for example.
