@@ -13,7 +13,7 @@ use tokio::task::spawn_blocking;
 use crate::{
     child,
     keys_support::{Keys, add, find, revoke},
-    sql::execute,
+    sql::{execute, number},
     store::{Store, log_of, open, wait_until},
 };
 
@@ -113,4 +113,90 @@ async fn without_the_version_no_key_is_changed() {
         );
     }
     assert_eq!(keys.store.list().await.expect("list").len(), 1);
+}
+
+/// Other processes restore another store into the file, and an older state of it that gets other changes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_a_store_that_is_restored_into_the_file_only_its_own_keys_are_accepted() {
+    for (ids, version) in [(&["s1", "s2"][..], 3), (&["s1", "s2", "s3"], 3)] {
+        let other = Keys::new();
+        for id in ["p1", "p2", "p3"] {
+            other.add(id, id).await;
+        }
+        let versions = "SELECT version FROM api_key_state";
+        assert_eq!(number(&other.path(), versions), version);
+        let keys = Keys::new();
+        let directory = keys.directory();
+        for id in ids {
+            keys.add(id, id).await;
+        }
+        let is_found = async |id: &str| {
+            let found = find(&directory, id).await;
+            found.is_ok_and(|found| found.is_some())
+        };
+        wait_until("s2 is found", async || is_found("s2").await).await;
+        let source = other.path().display().to_string();
+        let tables = "api_key_state api_key_marks api_keys api_key_tokens".split(' ');
+        let copies = tables.map(|table| {
+            format!("DELETE FROM {table}; INSERT INTO {table} SELECT * FROM other.{table};")
+        });
+        let copies: String = copies.collect();
+        execute(
+            &keys.path(),
+            &format!("ATTACH '{source}' AS other; BEGIN IMMEDIATE; {copies} COMMIT"),
+        );
+        wait_until("p1 is found", async || is_found("p1").await).await;
+        for id in ids {
+            assert!(find(&directory, id).await.expect("found").is_none(), "{id}");
+        }
+        keys.store
+            .change(revoke("p1"), "test")
+            .await
+            .expect("revoked");
+        wait_until("p1 is refused", async || !is_found("p1").await).await;
+        assert!(is_found("p2").await);
+    }
+}
+
+/// The full numbers of the state are not there.
+#[tokio::test]
+async fn a_store_without_all_of_its_keys_is_not_believed() {
+    let keys = Keys::new();
+    for id in ["a", "b"] {
+        keys.add(id, id).await;
+    }
+    execute(
+        &keys.path(),
+        "DELETE FROM api_key_tokens WHERE api_key_id = 'a'",
+    );
+    let directory = keys.directory();
+    let found = find(&directory, "b").await;
+    assert!(
+        matches!(found, Err(StoreFailure::Unavailable(_))),
+        "{found:?}"
+    );
+    // As after a change by an older program: the numbers are counted.
+    execute(
+        &keys.path(),
+        "UPDATE api_key_state SET version = version + 1",
+    );
+    wait_until("b is found", async || {
+        find(&directory, "b")
+            .await
+            .is_ok_and(|found| found.is_some())
+    })
+    .await;
+}
+
+/// A trigger of another program may refuse the row.
+#[tokio::test]
+async fn a_revocation_that_cannot_be_recorded_is_done() {
+    let keys = Keys::new();
+    keys.add("key", "token").await;
+    execute(&keys.path(), "ALTER TABLE api_key_changes RENAME TO other");
+    keys.store
+        .change(revoke("key"), "test")
+        .await
+        .expect("revoked");
+    assert_eq!(keys.store.list().await.expect("list"), []);
 }
