@@ -49,9 +49,9 @@ async fn whatever_the_user_of_the_instances_locks_a_key_can_be_revoked() {
         is_accepted(&directory, "token").await.expect("found")
     })
     .await;
-    let (uses, writer) = instance.start_uses(&mut Registry::default());
-    uses.note(&api_key("key").id, ApiKeyUse::Request);
-    drop(uses);
+    let (record, writer) = instance.start_uses(&mut Registry::default());
+    record.note(&api_key("key").id, ApiKeyUse::Request);
+    drop(record);
     writer.await.expect("no panic");
     assert_eq!(keys.list_uses().await.expect("uses").last.len(), 1);
 

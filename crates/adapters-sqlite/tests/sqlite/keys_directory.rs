@@ -143,7 +143,9 @@ async fn of_a_store_that_is_restored_into_the_file_only_its_own_keys_are_accepte
         let copies: String = copies.collect();
         execute(
             &keys.path(),
-            &format!("ATTACH '{source}' AS other; BEGIN IMMEDIATE; {copies} COMMIT"),
+            &format!(
+                "PRAGMA foreign_keys = OFF; ATTACH '{source}' AS other; BEGIN IMMEDIATE; {copies} COMMIT"
+            ),
         );
         wait_until("p1 is found", async || is_found("p1").await).await;
         for id in ids {
