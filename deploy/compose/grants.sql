@@ -6,4 +6,5 @@ ALTER ROLE store PASSWORD :'password';
 GRANT SELECT, INSERT ON pets TO store;
 GRANT USAGE ON SEQUENCE pets_id_seq TO store;
 GRANT SELECT, INSERT, UPDATE, DELETE ON idempotency_keys TO store;
+GRANT SELECT, INSERT, DELETE ON idempotency_readings TO store;
 GRANT SELECT ON __diesel_schema_migrations TO store;
