@@ -1,33 +1,118 @@
 //! The statements of a batch of creates, in a transaction of the caller's.
+//!
+//! **Problem.** A trigger of the operator refuses a row. `RAISE(ABORT)` undoes its statement, `RAISE(FAIL)` keeps a
+//! part of it, and `RAISE(ROLLBACK)` ends the transaction, with the rows of other clients.
+//!
+//! **Invariant.** A row that fails fails alone, leaves nothing, and costs no commit of its own.
+//!
+//! **Proof.** `tests/sqlite/refused_rows.rs`; the unit test.
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use animal_store_app::{
     PetDigest,
     ports::{AddPet, IdempotencyRecord, StoreFailure},
 };
 use animal_store_domain::{NewPet, PetId};
-use diesel::{
-    prelude::*,
-    result::{DatabaseErrorKind, Error},
-};
+use diesel::{connection::SimpleConnection, prelude::*};
 
 use crate::{
+    error::Problem,
     idempotency,
     pet_row::{NewPetRow, pets},
+    session::begin,
 };
 
 /// The id of a pet, and whether an earlier request added it.
 pub(crate) type Added = (PetId, bool);
 
-/// Adds a pet, or finds the pet of its idempotency key, which is kept for `retention`. `None`: the key was used for
-/// another pet. The outer error is that of the batch, which has to be rolled back.
-pub(crate) fn add(
+/// `None`: the idempotency key was used for another pet.
+type AddResult = Result<Option<Added>, StoreFailure>;
+
+/// Adds pets. The transaction is open before and after. The outer error is that of the batch, which is not stored.
+pub(crate) fn add_all(
+    connection: &mut SqliteConnection,
+    requests: &[&AddPet],
+    retention: Duration,
+    timeout: Duration,
+) -> Result<Vec<AddResult>, Problem> {
+    let now = SystemTime::now();
+    let added: QueryResult<_> = requests
+        .iter()
+        .map(|request| add(connection, request, now, retention))
+        .collect();
+    let added = added.map_err(Problem::from);
+    if !added.as_ref().is_err_and(may_be_of_one_row) {
+        return added;
+    }
+    restart(connection, timeout)?;
+    add_in_savepoints(connection, requests, now, retention, timeout)
+}
+
+/// Adds each pet in a savepoint. A row that ends the transaction also undoes the rows before it: after a pass that
+/// found such rows, the next one adds all others again.
+fn add_in_savepoints(
+    connection: &mut SqliteConnection,
+    requests: &[&AddPet],
+    now: SystemTime,
+    retention: Duration,
+    timeout: Duration,
+) -> Result<Vec<AddResult>, Problem> {
+    let start = Instant::now();
+    let mut results: Vec<AddResult> = requests.iter().map(|_| Ok(None)).collect();
+    loop {
+        let mut is_whole = true;
+        for (request, result) in requests.iter().zip(&mut results) {
+            if result.is_err() {
+                continue;
+            }
+            connection.batch_execute("SAVEPOINT one_row")?;
+            match add(connection, request, now, retention).map_err(Problem::from) {
+                Ok(added) => *result = added,
+                Err(problem) if may_be_of_one_row(&problem) && start.elapsed() < timeout => {
+                    *result = Err(problem.failure(problem.to_string()));
+                    if connection.batch_execute("ROLLBACK TO one_row").is_err() {
+                        restart(connection, timeout)?;
+                        is_whole = false;
+                        continue;
+                    }
+                }
+                Err(problem) => return Err(problem),
+            }
+            connection.batch_execute("RELEASE one_row")?;
+        }
+        if is_whole {
+            return Ok(results);
+        }
+        restart(connection, timeout)?;
+    }
+}
+
+/// Undoes the transaction, if there still is one, and begins another.
+fn restart(connection: &mut SqliteConnection, timeout: Duration) -> Result<(), Problem> {
+    // It fails if SQLite has ended the transaction.
+    let _ = connection.batch_execute("ROLLBACK");
+    begin(connection, timeout)
+}
+
+/// Whether one row may have failed the others. Otherwise, each of them would fail.
+fn may_be_of_one_row(problem: &Problem) -> bool {
+    match problem {
+        Problem::Unavailable(reason) => {
+            !["disk I/O error", "out of memory"].contains(&reason.as_str())
+        }
+        Problem::Duplicate | Problem::Corrupt(_) | Problem::InvalidRow(_) => true,
+        _ => false,
+    }
+}
+
+/// Adds a pet, or finds the pet of its idempotency key, which is kept for `retention`.
+fn add(
     connection: &mut SqliteConnection,
     request: &AddPet,
     now: SystemTime,
     retention: Duration,
-) -> QueryResult<Result<Option<Added>, StoreFailure>> {
+) -> QueryResult<AddResult> {
     let AddPet {
         pet,
         idempotency_key,
@@ -55,7 +140,6 @@ pub(crate) fn add(
     })
 }
 
-/// The inner error is that of the row alone.
 fn insert(
     connection: &mut SqliteConnection,
     pet: &NewPet,
@@ -68,34 +152,39 @@ fn insert(
         pet,
         i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX),
     );
-    let refused = |reason: String| Ok(Err(StoreFailure::Unavailable(reason.into())));
-    match diesel::insert_into(pets::table)
+    let inserted = diesel::insert_into(pets::table)
         .values(row)
         .returning(pets::id)
         .get_result(connection)
-    {
-        Ok(id) => Ok(parse(id)),
-        Err(Error::NotFound) => refused("a trigger suppressed the row".to_owned()),
-        Err(error) if is_about_one_row(&error) => refused(error.to_string()),
-        Err(error) => Err(error),
-    }
+        .optional()?;
+    let suppressed = || StoreFailure::Unavailable("a trigger suppressed the row".into());
+    Ok(inserted.ok_or_else(suppressed).and_then(parse))
 }
 
 fn parse(id: i64) -> Result<PetId, StoreFailure> {
     PetId::parse(id).map_err(|error| StoreFailure::Corrupt(error.into()))
 }
 
-/// Whether the failure is about one row, which breaks a constraint. SQLite has undone the statement and goes on with
-/// the transaction; after other failures, it may have rolled back the transaction.
-fn is_about_one_row(error: &Error) -> bool {
-    use DatabaseErrorKind::{
-        CheckViolation, ForeignKeyViolation, NotNullViolation, UniqueViolation,
-    };
-    let Error::DatabaseError(kind, _) = error else {
-        return false;
-    };
-    matches!(
-        kind,
-        UniqueViolation | CheckViolation | NotNullViolation | ForeignKeyViolation
-    )
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_that_every_row_would_have_is_not_of_one_row() {
+        for (message, is_of_one_row) in [
+            ("no", true),
+            ("integer overflow", true),
+            ("UNIQUE constraint failed: other.id", true),
+            ("too many levels of trigger recursion", true),
+            ("database disk image is malformed", true),
+            ("database is locked", false),
+            ("database or disk is full", false),
+            ("attempt to write a readonly database", false),
+            ("disk I/O error", false),
+            ("out of memory", false),
+        ] {
+            let problem = Problem::of_message(&message);
+            assert_eq!(may_be_of_one_row(&problem), is_of_one_row, "{message}");
+        }
+    }
 }

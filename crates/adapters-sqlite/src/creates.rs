@@ -11,10 +11,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::{
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::{sync::Arc, time::Duration};
 
 use animal_store_adapter_kit::{
     metrics::QueueMetrics,
@@ -22,7 +19,7 @@ use animal_store_adapter_kit::{
 };
 use animal_store_app::ports::{AddPet, AddedPet, StoreFailure};
 use animal_store_domain::Pet;
-use diesel::{QueryResult, SqliteConnection, connection::SimpleConnection};
+use diesel::{SqliteConnection, connection::SimpleConnection};
 use tokio::{
     select,
     task::JoinHandle,
@@ -166,11 +163,9 @@ impl Writer {
             connection.batch_execute("ROLLBACK")?;
             return Ok(Vec::new());
         }
-        let now = SystemTime::now();
-        let add = |pending: &Pending<Create>| {
-            batch::add(connection, &pending.request.0, now, self.retention)
-        };
-        let results = batch.iter().map(add).collect::<QueryResult<_>>()?;
+        let requests: Vec<_> = batch.iter().map(|pending| &pending.request.0).collect();
+        let timeout = self.session.file.timeout();
+        let results = batch::add_all(connection, &requests, self.retention, timeout)?;
         commit(&self.session.file, connection).map(|()| results)
     }
 

@@ -96,6 +96,18 @@ impl Problem {
         }
     }
 
+    /// Returns what the problem means for a port, with this cause.
+    pub(crate) fn failure(&self, cause: String) -> StoreFailure {
+        let cause = cause.into();
+        match self {
+            Self::Commit(_) => StoreFailure::OutcomeUnknown(cause),
+            Self::InvalidRow(_) | Self::Corrupt(_) | Self::NotADatabase => {
+                StoreFailure::Corrupt(cause)
+            }
+            _ => StoreFailure::Unavailable(cause),
+        }
+    }
+
     /// Returns the end of the message about a path: what to do, and which user can do it.
     fn advice(&self, path: &Path) -> String {
         match self {
@@ -159,14 +171,7 @@ impl SqliteFileError {
 
     /// Returns what the error means for a port.
     pub(crate) fn failure(&self) -> StoreFailure {
-        let cause = self.to_string().into();
-        match self.problem {
-            Problem::Commit(_) => StoreFailure::OutcomeUnknown(cause),
-            Problem::InvalidRow(_) | Problem::Corrupt(_) | Problem::NotADatabase => {
-                StoreFailure::Corrupt(cause)
-            }
-            _ => StoreFailure::Unavailable(cause),
-        }
+        self.problem.failure(self.to_string())
     }
 }
 

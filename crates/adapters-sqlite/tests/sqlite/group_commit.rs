@@ -20,7 +20,7 @@ use crate::{
 const BATCHES: &str = "storage_batch_duration_seconds_count{kind=\"create\"}";
 
 /// Starts creates. They are in the queue when this returns, because the runtime has one thread.
-async fn begin(
+pub(crate) async fn begin(
     store: &Store,
     names: impl IntoIterator<Item = String>,
 ) -> Vec<JoinHandle<Result<Pet, AddPetError>>> {

@@ -16,6 +16,7 @@ mod moved;
 mod outcomes;
 mod read_only;
 mod reads;
+mod refused_rows;
 mod sql;
 mod store;
 mod sweep;
