@@ -6,20 +6,21 @@
 //! may use it at once.
 //!
 //! **Invariant.** No connection creates a file: only the first start does, with mode 0600, and never beside a log. A
-//! file that fails a check is not changed. While the path names another file than the one that was opened, or the log
-//! was replaced, no commit is made and no API key is looked up. Reading changes no byte of the file and of its log;
-//! SQLite may leave an empty log and its index (`-shm`) beside a file that had none.
+//! file that fails a check is not changed. While the path names another file than the one that was opened, or the file
+//! was overwritten, or the log was replaced, no commit is made and no API key is looked up. Reading changes no byte of
+//! the file and of its log; SQLite may leave an empty log and its index (`-shm`) beside a file that had none.
 //!
-//! **Proof.** `tests/sqlite/files.rs` (each check), `lost.rs`, `moved.rs`, `read_only.rs`,
+//! **Proof.** `tests/sqlite/files.rs` (each check), `lost.rs`, `moved.rs`, `overwritten.rs`, `read_only.rs`,
 //! `migrations.rs`, `kills.rs`.
 
 mod checks;
 mod connection;
+mod header;
 mod identity;
 mod space;
 
 use std::{
-    fmt,
+    fmt, mem,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, atomic::Ordering},
     time::{Duration, Instant},
@@ -32,12 +33,14 @@ use prometheus_client::registry::Registry;
 pub(crate) use self::{
     checks::{check_believed, create},
     connection::connect,
+    header::set_random_id,
     identity::log_path,
     space::free_bytes,
 };
 use self::{
     checks::{check_exists, connect_checked, connect_to_write},
     connection::{configure, establish},
+    header::{OpenHeader, identify},
     identity::Identity,
     space::Space,
 };
@@ -68,10 +71,11 @@ struct OpenFile {
     usage: FileUse,
     timeout: Duration,
     identity: Identity,
+    header: OpenHeader,
     /// 1 while the path names this file.
     in_place: Count,
     /// Open as long as the file, so that SQLite keeps the log.
-    _connection: Mutex<SqliteConnection>,
+    connection: Mutex<Option<SqliteConnection>>,
 }
 
 impl SqliteFile {
@@ -133,16 +137,19 @@ impl SqliteFile {
         &self.0.path
     }
 
-    /// Fails while the file is moved, removed or replaced, or its log is: what this process wrote would be lost.
+    /// Fails while the file is moved, removed, replaced or overwritten, or its log is: what this process wrote would be
+    /// lost.
     pub(crate) fn check_in_place(&self) -> Result<(), Problem> {
         let OpenFile {
             path,
             usage,
             identity,
+            header,
             in_place,
             ..
         } = &*self.0;
-        let is_in_place = Identity::of(path, *usage).is_ok_and(|current| current == *identity);
+        let is_in_place = Identity::of(path, *usage).is_ok_and(|current| current == *identity)
+            && header.is_same();
         let was_in_place = in_place.inner().swap(is_in_place.into(), Ordering::Relaxed) > 0;
         match (was_in_place, is_in_place) {
             (true, false) => tracing::error!("{}", Problem::Replaced.at(path)),
@@ -175,6 +182,16 @@ impl SqliteFile {
         self.check_in_place()?;
         configure(&mut connection, self.0.timeout)?;
         Ok(connection)
+    }
+}
+
+/// To close the last connection writes the log into the file. If the file was overwritten, that would damage it.
+impl Drop for OpenFile {
+    fn drop(&mut self) {
+        if !self.header.is_same() {
+            let connection = self.connection.get_mut();
+            mem::forget(connection.map(Option::take));
+        }
     }
 }
 
@@ -240,16 +257,27 @@ fn open(
     } else {
         schema::migrate(&mut connection)?
     };
+    if usage != FileUse::Read {
+        match identify(&mut connection).map_err(Problem::from) {
+            // A start needs no space.
+            Err(Problem::Full) => {}
+            identified => identified?,
+        }
+    }
+    let header = OpenHeader::open(path, &mut connection)?;
+    if header.file_id()? != identity.file {
+        return Err(Problem::Replaced);
+    }
     let in_place = Count::default();
     in_place.set(1);
-    let (path, connection) = (path.to_owned(), Mutex::new(connection));
     let file = OpenFile {
-        path,
+        path: path.to_owned(),
         usage,
         timeout,
         identity,
+        header,
         in_place,
-        _connection: connection,
+        connection: Mutex::new(Some(connection)),
     };
     Ok((SqliteFile(Arc::new(file)), done))
 }

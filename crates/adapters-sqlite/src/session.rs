@@ -53,7 +53,14 @@ impl Session {
             *kept = Some(connection);
             Ok(result)
         });
-        executed.map_err(|problem| problem.at(self.file.path()))
+        executed.map_err(|problem| {
+            // Such a file looks damaged, for example.
+            let cause = match problem {
+                Problem::Commit(_) => problem,
+                _ => self.file.check_in_place().err().unwrap_or(problem),
+            };
+            cause.at(self.file.path())
+        })
     }
 
     /// Runs work on a thread for blocking work.

@@ -14,6 +14,7 @@ mod lost;
 mod migrations;
 mod moved;
 mod outcomes;
+mod overwritten;
 mod read_only;
 mod reads;
 mod refused_rows;

@@ -21,8 +21,8 @@ use crate::{
 };
 
 /// A storage with everything that uses its file.
-struct Service {
-    store: Store,
+pub(crate) struct Service {
+    pub(crate) store: Store,
     bulk: SqliteBulkStorage,
     keys: SqliteApiKeyStore,
     directory: ApiKeySnapshot,
@@ -30,7 +30,10 @@ struct Service {
 
 impl Service {
     async fn start() -> Self {
-        let store = Store::new();
+        Self::over(Store::new()).await
+    }
+
+    pub(crate) async fn over(store: Store) -> Self {
         let (bulk, keys) = (
             SqliteBulkStorage::new(&store.file),
             SqliteApiKeyStore::new(store.file.clone()),
@@ -51,7 +54,7 @@ impl Service {
         service
     }
 
-    async fn assert_works(&self) {
+    pub(crate) async fn assert_works(&self) {
         self.store.add("Rex").await;
         self.store.readiness.check().await.expect("ready");
         // It keeps its connection.
@@ -73,7 +76,7 @@ impl Service {
         assert_gauge(&self.store, 1.0).await;
     }
 
-    async fn assert_fails(&self) {
+    pub(crate) async fn assert_fails(&self) {
         let error = self
             .store
             .try_add("refused")
@@ -90,7 +93,9 @@ impl Service {
             .await
             .expect_err("not in place");
         assert!(
-            error.to_string().contains("moved, removed or replaced"),
+            error
+                .to_string()
+                .contains("moved, removed, replaced or overwritten"),
             "{error:?}"
         );
         assert_gauge(&self.store, 0.0).await;

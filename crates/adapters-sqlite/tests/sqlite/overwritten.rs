@@ -1,0 +1,155 @@
+//! A file that is overwritten in place, so that it keeps its inode: no create is confirmed and lost.
+
+use std::{fs, os::unix::fs::MetadataExt, path::Path, process, process::Command};
+
+use animal_store_adapters_sqlite::{FileUse, NewBackup, SqliteBulkStorage, SqliteFile};
+use animal_store_app::{
+    ports::BulkStorage,
+    test_support::{join_tasks, stored_pets},
+};
+
+use crate::{
+    moved::Service,
+    sql,
+    store::{Store, TIMEOUT, log_of, open, settings},
+};
+
+/// What can take the place of the content, by shell commands in the folder: a process that closes a file loses all its
+/// locks of it. `backup.db` is a backup of the file, `copy.db` the same file before it grew, `other.db` another store,
+/// and `foreign.db` a database of another program.
+const OVERWRITES: [&str; 12] = [
+    "cp backup.db pets.db",
+    "cat backup.db > pets.db",
+    "dd if=backup.db of=pets.db conv=notrunc status=none",
+    "cp other.db pets.db",
+    "dd if=other.db of=pets.db conv=notrunc status=none",
+    "cp copy.db pets.db",
+    "dd if=foreign.db of=pets.db conv=notrunc status=none",
+    "truncate -s 4096 pets.db",
+    "truncate -s -4096 pets.db",
+    ": > pets.db",
+    "echo text > pets.db",
+    "dd if=/dev/zero of=pets.db conv=notrunc bs=4096 count=1 status=none",
+];
+
+fn run(script: &str, folder: &Path) {
+    let done = Command::new("sh")
+        .args(["-ec", script])
+        .current_dir(folder)
+        .status();
+    assert!(done.expect("sh").success(), "{script}");
+}
+
+/// Returns a service with 500 pets in the file, beside the other files of [`OVERWRITES`].
+async fn service() -> Service {
+    let folder = Store::new().close().await;
+    let path = folder.path().join("pets.db");
+    drop(open(&folder.path().join("other.db")));
+    let foreign = "PRAGMA journal_mode = WAL; CREATE TABLE pets (id)";
+    sql::execute(&folder.path().join("foreign.db"), foreign);
+    run("cp pets.db copy.db", folder.path());
+    let store = Store::at(folder, settings());
+    join_tasks((0..500).map(|number| store.try_add(&format!("{number} {}", "x".repeat(200)))))
+        .await;
+    sql::execute(&path, "PRAGMA wal_checkpoint");
+    let backup = NewBackup::create(&path.with_file_name("backup.db")).expect("created");
+    backup
+        .vacuum_from(store.file.clone())
+        .await
+        .expect("written");
+    backup.finish().expect("finished");
+    Service::over(store).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_the_file_is_overwritten_nothing_is_added_or_looked_up() {
+    for script in OVERWRITES {
+        let service = service().await;
+        let path = service.store.path();
+        run(script, path.parent().expect("a folder"));
+        service.assert_fails().await;
+        let overwritten = fs::read(&path).expect("read");
+        let log = fs::read(log_of(&path)).expect("read");
+        let Service { store, .. } = service;
+        let folder = store.close().await;
+        assert!(fs::read(&path).expect("read") == overwritten, "{script}");
+        assert!(fs::read(log_of(&path)).expect("read") == log, "{script}");
+        drop(folder);
+    }
+}
+
+/// The content is that of the file, so nothing is lost.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_got_its_own_content_or_was_vacuumed_is_in_place() {
+    for script in ["cp pets.db same.db; cat same.db > pets.db", "touch pets.db"] {
+        let service = service().await;
+        run(script, service.store.path().parent().expect("a folder"));
+        service.assert_works().await;
+    }
+    let service = service().await;
+    for statement in [
+        "DELETE FROM pets WHERE id < 400",
+        "VACUUM",
+        "PRAGMA wal_checkpoint(TRUNCATE)",
+    ] {
+        sql::execute(&service.store.path(), statement);
+        service.assert_works().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_stores_and_a_store_and_its_backup_have_different_ids() {
+    let service = service().await;
+    let path = service.store.path();
+    let id = |name| sql::number(&path.with_file_name(name), "PRAGMA user_version");
+    let mut ids: [i64; 4] = ["pets.db", "copy.db", "backup.db", "other.db"].map(id);
+    assert_eq!(ids[0], ids[1]);
+    ids.sort_unstable();
+    let different: Vec<_> = ids.chunk_by(i64::eq).map(<[_]>::len).collect();
+    assert_eq!(different.len(), 3, "{ids:?}");
+    assert!(ids[0] > 0, "{ids:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_without_an_id_gets_one_beside_a_process_that_reads_it() {
+    let folder = Store::new().close().await;
+    let path = folder.path().join("pets.db");
+    sql::execute(&path, "PRAGMA user_version = 0");
+    let reader = SqliteFile::open(&path, FileUse::Read, TIMEOUT).expect("a file");
+    let snapshot = SqliteBulkStorage::new(&reader)
+        .snapshot()
+        .await
+        .expect("a snapshot");
+    let store = Store::at(folder, settings());
+    store.add("Rex").await;
+    assert_ne!(sql::number(&path, "PRAGMA user_version"), 0);
+    assert_eq!(snapshot.pets(None, 9).await.expect("pets"), []);
+    drop(snapshot);
+    sql::execute(&path, "PRAGMA wal_checkpoint");
+    store.add("Tom").await;
+    SqliteBulkStorage::new(&reader)
+        .snapshot()
+        .await
+        .expect("in place");
+}
+
+/// A descriptor that is closed would release the lock of SQLite.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_thousand_checks_sqlite_has_its_lock() {
+    let store = Store::new();
+    let bulk = SqliteBulkStorage::new(&store.file);
+    for id in 1..=1000 {
+        bulk.add_pets(stored_pets([id])).await.expect("added");
+    }
+    let inode = store.path().metadata().expect("a file").ino();
+    let locks = fs::read_to_string("/proc/locks").expect("the locks");
+    let is_read_lock = |lock: &&str| {
+        let fields: Vec<_> = lock.split_whitespace().collect();
+        fields.contains(&"READ")
+            && fields.contains(&process::id().to_string().as_str())
+            && fields
+                .iter()
+                .any(|field| field.ends_with(&format!(":{inode}")))
+    };
+    assert!(locks.lines().find(is_read_lock).is_some(), "{locks}");
+}
