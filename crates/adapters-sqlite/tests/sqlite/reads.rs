@@ -84,7 +84,7 @@ async fn the_connection_of_a_failed_read_is_replaced() {
     assert!(
         causes
             .iter()
-            .any(|cause| cause.contains("moved, removed or replaced")),
+            .any(|cause| cause.contains("moved, removed, replaced or overwritten")),
         "{causes:?}"
     );
     fs::remove_dir(&path).expect("removed");
