@@ -14,7 +14,16 @@ use diesel::{
 use tempfile::{Builder, TempDir};
 use tokio::task::spawn_blocking;
 
-use crate::{FileUse, SqliteFile, SqliteFileError, error::Problem, file, pet_row::pets};
+use crate::{
+    FileUse, SqliteFile, SqliteFileError,
+    error::Problem,
+    file::{self, Disk},
+    pet_row::pets,
+    values::number,
+};
+
+/// The size of a file with its log, which a backup does not exceed.
+const SIZE: &str = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
 
 /// A backup that is not complete. It is in a temporary folder beside its target, which is removed if this is dropped.
 pub struct NewBackup {
@@ -67,6 +76,8 @@ impl NewBackup {
                 .to_str()
                 .ok_or_else(|| Problem::Unavailable("the path is not UTF-8".to_owned()))?;
             let mut source = file.connect()?;
+            let size = number(&mut source, SIZE)?;
+            Disk::check(Path::new(path), size.unsigned_abs())?;
             let before = count(&mut source)?;
             sql_query("VACUUM INTO ?")
                 .bind::<Text, _>(path)

@@ -19,8 +19,9 @@ use async_trait::async_trait;
 use diesel::{connection::SimpleConnection, prelude::*};
 
 use crate::{
-    SqliteFile,
+    SqliteFile, SqliteFileError,
     error::{Problem, corrupt},
+    file::Disk,
     idempotency,
     pet_row::{NewPetRow, PetRow, pets},
     session::Session,
@@ -46,6 +47,16 @@ impl SqliteBulkStorage {
     /// Creates the storage.
     pub fn new(file: &SqliteFile) -> Self {
         Self(Session::new(file))
+    }
+
+    /// Adds rows, if the disk has space for them beside its reserve.
+    async fn add(
+        &self,
+        work: impl FnOnce(&mut SqliteConnection) -> QueryResult<()> + Send + 'static,
+    ) -> Result<(), SqliteFileError> {
+        let path = self.0.file.path();
+        Disk::check(path, 0).map_err(|problem| problem.at(path))?;
+        self.0.change(work).await
     }
 }
 
@@ -84,8 +95,7 @@ impl BulkStorage for SqliteBulkStorage {
 
     async fn add_pets(&self, pets: Vec<StoredPet>) -> Result<bool, StoreFailure> {
         match self
-            .0
-            .change(move |connection| add_pets(connection, &pets))
+            .add(move |connection| add_pets(connection, &pets))
             .await
         {
             Err(error) if matches!(error.problem, Problem::Duplicate) => Ok(false),
@@ -103,7 +113,7 @@ impl BulkStorage for SqliteBulkStorage {
                 .iter()
                 .try_for_each(|record| idempotency::add(connection, record, now))
         };
-        Ok(self.0.change(add).await?)
+        Ok(self.add(add).await?)
     }
 }
 

@@ -30,6 +30,7 @@ use crate::{
     SqliteFile, SqliteSettings,
     batch::{self, Added},
     error::Problem,
+    file::Disk,
     idempotency::{self, SWEEP_SIZE},
     session::{Session, begin, commit},
 };
@@ -163,6 +164,7 @@ impl Writer {
             connection.batch_execute("ROLLBACK")?;
             return Ok(Vec::new());
         }
+        Disk::check(self.session.file.path(), 0)?;
         let requests: Vec<_> = batch.iter().map(|pending| &pending.request.0).collect();
         let timeout = self.session.file.timeout();
         let results = batch::add_all(connection, &requests, self.retention, timeout)?;
@@ -171,7 +173,9 @@ impl Writer {
 
     /// Returns the number of deleted records.
     async fn sweep(&self) -> usize {
-        if self.session.file.check_in_place().is_err() {
+        let file = &self.session.file;
+        // In the log, the deletions need space.
+        if file.check_in_place().is_err() || Disk::check(file.path(), 0).is_err() {
             return 0;
         }
         let retention = self.retention;

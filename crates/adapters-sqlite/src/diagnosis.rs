@@ -2,7 +2,7 @@
 //!
 //! The diagnosis changes no byte of the file, and works beside a running server.
 
-use std::{os::unix::fs::MetadataExt, path::Path, time::Duration};
+use std::{io, os::unix::fs::MetadataExt, path::Path, time::Duration};
 
 use animal_store_adapter_kit::command_of_owner;
 use animal_store_app::Finding;
@@ -12,7 +12,7 @@ use crate::{
     FileUse, SqliteFile,
     bulk::has_unfinished_copy,
     error::Problem,
-    file::{check_believed, free_bytes},
+    file::{Disk, check_believed, log_bytes},
     session::Session,
     values::text,
 };
@@ -22,6 +22,9 @@ const OTHERS: u32 = 0o077;
 
 /// Least free space, in bytes: a checkpoint and a few thousand pets.
 const LEAST_FREE: u64 = 100 << 20;
+
+/// Size of a log that a reader keeps from being reset, in bytes.
+const LARGE_LOG: u64 = 256 << 20;
 
 /// Longest time of the check of all pages. It reads about a gigabyte in this time from a slow disk.
 const CHECK_LIMIT: Duration = Duration::from_mins(1);
@@ -54,7 +57,7 @@ pub async fn diagnose(path: &Path, wait: Duration) -> Vec<Finding> {
         },
     }];
     if path.exists() {
-        findings.extend([permissions(path), disk(path)]);
+        findings.extend([permissions(path), disk(path), log(log_bytes(path))]);
     }
     if let Ok(file) = opened {
         let copy = Session::new(&file).read(has_unfinished_copy).await;
@@ -94,11 +97,13 @@ fn permissions(path: &Path) -> Finding {
 
 fn disk(path: &Path) -> Finding {
     let subject = "sqlite.disk";
-    match free_bytes(path) {
-        Ok(free) => {
+    match Disk::of(path) {
+        Ok(Disk { free, reserve }) => {
             let found = format!("{} MiB are free", free >> 20);
             if free >= LEAST_FREE {
                 Finding::ok(subject, found)
+            } else if free < reserve {
+                Finding::error(subject, found, "free some space: creates get 503")
             } else {
                 Finding::warning(
                     subject,
@@ -108,6 +113,21 @@ fn disk(path: &Path) -> Finding {
             }
         }
         Err(error) => Finding::unknown(subject, error.to_string(), "check the disk with df"),
+    }
+}
+
+fn log(size: io::Result<u64>) -> Finding {
+    let subject = "sqlite.log";
+    match size {
+        Ok(size) if size < LARGE_LOG => {
+            Finding::ok(subject, format!("the log (-wal) has {} MiB", size >> 20))
+        }
+        Ok(size) => Finding::warning(
+            subject,
+            format!("the log (-wal) has {} MiB", size >> 20),
+            "end the process that has been reading the file for long: the log is reset only without a reader",
+        ),
+        Err(error) => Finding::unknown(subject, error.to_string(), "check the folder"),
     }
 }
 

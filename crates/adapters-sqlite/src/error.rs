@@ -75,6 +75,8 @@ pub(crate) enum Problem {
     Replaced,
     #[error("the disk is full: free some space")]
     Full,
+    #[error("the disk is nearly full, and the rest is for changes of API keys: free some space")]
+    Reserve,
     #[error("a file with this name, or a log (-wal) beside it, exists")]
     Exists,
     #[error("{0}")]

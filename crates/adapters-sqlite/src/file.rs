@@ -35,7 +35,7 @@ pub(crate) use self::{
     connection::connect,
     header::set_random_id,
     identity::log_path,
-    space::free_bytes,
+    space::{Disk, log_bytes},
 };
 use self::{
     checks::{check_exists, connect_checked, connect_to_write},

@@ -1,3 +1,11 @@
+//! The space of the file, and of its disk.
+//!
+//! **Problem.** If creates fill the disk, a leaked API key cannot be revoked.
+//!
+//! **Invariant.** Creates, copies, backups and sweeps leave a reserve, which changes of API keys may use.
+//!
+//! **Proof.** `tests/sqlite/full_disk.rs`; the unit test.
+
 use std::{
     fmt, io,
     path::{Path, PathBuf},
@@ -10,35 +18,109 @@ use prometheus_client::{
     metrics::gauge::ConstGauge,
 };
 
+use super::identity::log_path;
+use crate::error::Problem;
+
+/// Bounds of the reserve, in bytes.
+const LEAST_RESERVE: u64 = 16 << 20;
+const GREATEST_RESERVE: u64 = 64 << 20;
+
+/// Space of a disk, in bytes.
+pub(crate) struct Disk {
+    /// Space that this user can still use.
+    pub(crate) free: u64,
+    pub(crate) reserve: u64,
+}
+
+impl Disk {
+    /// Returns the disk of a file.
+    pub(crate) fn of(path: &Path) -> io::Result<Self> {
+        let disk = statvfs(path)?;
+        let bytes = |blocks: u64| blocks.saturating_mul(disk.fragment_size());
+        Ok(Self {
+            free: bytes(disk.blocks_available()),
+            reserve: reserve(bytes(disk.blocks())),
+        })
+    }
+
+    /// Fails if the disk of a file does not have this space beside the reserve.
+    pub(crate) fn check(path: &Path, needed: u64) -> Result<(), Problem> {
+        let disk = Self::of(path)?;
+        if disk.free < disk.reserve.saturating_add(needed) {
+            return Err(Problem::Reserve);
+        }
+        Ok(())
+    }
+}
+
+fn reserve(disk: u64) -> u64 {
+    (disk / 100).clamp(LEAST_RESERVE, GREATEST_RESERVE)
+}
+
+/// Returns the size of the log of a file.
+pub(crate) fn log_bytes(path: &Path) -> io::Result<u64> {
+    match log_path(path).metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+        log => log.map(|log| log.len()),
+    }
+}
+
 /// The space on the disk of the file, read at each scrape. What cannot be read is missing in the response.
 #[derive(Debug)]
 pub(super) struct Space(pub(super) PathBuf);
 
 impl Collector for Space {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let mut add = |name: &str, help: &str, value: io::Result<u64>| match value
-            .map(ConstGauge::new)
-        {
-            Ok(gauge) => {
-                gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)
+        let path = &*self.0;
+        let disk = Disk::of(path).ok();
+        let gauges = [
+            (
+                "file_bytes",
+                "Size of the SQLite file, without its log",
+                path.metadata().ok().map(|file| file.len()),
+            ),
+            (
+                "log_bytes",
+                "Size of the log (-wal) of the SQLite file",
+                log_bytes(path).ok(),
+            ),
+            (
+                "disk_free_bytes",
+                "Free space on the disk of the SQLite file",
+                disk.as_ref().map(|disk| disk.free),
+            ),
+            (
+                "disk_reserve_bytes",
+                "Free space below which creates get 503",
+                disk.as_ref().map(|disk| disk.reserve),
+            ),
+        ];
+        for (name, help, value) in gauges {
+            if let Some(gauge) = value.map(ConstGauge::new) {
+                let metric_type = gauge.metric_type();
+                gauge.encode(encoder.encode_descriptor(name, help, None, metric_type)?)?;
             }
-            Err(_) => Ok(()),
-        };
-        add(
-            "file_bytes",
-            "Size of the SQLite file, without its log",
-            self.0.metadata().map(|file| file.len()),
-        )?;
-        add(
-            "disk_free_bytes",
-            "Free space on the disk of the SQLite file",
-            free_bytes(&self.0),
-        )
+        }
+        Ok(())
     }
 }
 
-/// Returns the space that this user can still use on the disk of a file.
-pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
-    let disk = statvfs(path)?;
-    Ok(disk.blocks_available().saturating_mul(disk.fragment_size()))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reserve_is_64_mib_and_less_on_small_disks() {
+        const GB: u64 = 1_000_000_000;
+        for (disk, expected) in [
+            (0, LEAST_RESERVE),
+            (GB, LEAST_RESERVE),
+            (3 * GB, 30_000_000),
+            (6 * GB, 60_000_000),
+            (7 * GB, GREATEST_RESERVE),
+            (u64::MAX, GREATEST_RESERVE),
+        ] {
+            assert_eq!(reserve(disk), expected, "{disk}");
+        }
+    }
 }

@@ -29,6 +29,7 @@ async fn a_healthy_file_has_no_finding_but_ok_while_it_is_used_and_after() {
         "sqlite.file",
         "sqlite.permissions",
         "sqlite.disk",
+        "sqlite.log",
         "sqlite.copy",
         "sqlite.pages",
     ];

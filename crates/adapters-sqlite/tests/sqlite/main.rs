@@ -5,6 +5,7 @@ mod child;
 mod contracts;
 mod diagnosis;
 mod files;
+mod full_disk;
 mod group_commit;
 mod keys_changes;
 mod keys_directory;

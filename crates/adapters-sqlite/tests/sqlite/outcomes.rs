@@ -65,7 +65,7 @@ pub(crate) fn fill_the_disk(path: &Path) {
 #[test]
 fn a_full_disk_refuses_creates_and_loses_nothing() {
     let folder = TempDir::new().expect("a folder");
-    let mounts = "mount -t tmpfs -o size=3m none \"$(dirname \"$0\")\"";
+    let mounts = "mount -t tmpfs -o size=20m none \"$(dirname \"$0\")\"";
     child::run_with_mounts(mounts, "full disk", &folder.path().join("pets.db"));
 }
 
