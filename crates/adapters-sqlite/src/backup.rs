@@ -19,6 +19,7 @@ use crate::{
     error::Problem,
     file::{self, Disk},
     pet_row::pets,
+    schema::set_store_id,
     values::number,
 };
 
@@ -110,7 +111,7 @@ impl NewBackup {
             let mut connection = file::connect(&path, FileUse::Write, Duration::ZERO)?;
             // A log would be a second file.
             connection.batch_execute("PRAGMA journal_mode = DELETE")?;
-            file::set_random_id(&mut connection)?;
+            set_store_id(&mut connection)?;
             drop(connection);
             File::open(&path)?.sync_all()?;
             // Unlike a renaming, this replaces no file.

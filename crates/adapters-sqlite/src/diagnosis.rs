@@ -2,7 +2,7 @@
 //!
 //! The diagnosis changes no byte of the file, and works beside a running server.
 
-use std::{io, os::unix::fs::MetadataExt, path::Path, time::Duration};
+use std::{os::unix::fs::MetadataExt, path::Path, time::Duration};
 
 use animal_store_adapter_kit::command_of_owner;
 use animal_store_app::Finding;
@@ -57,7 +57,7 @@ pub async fn diagnose(path: &Path, wait: Duration) -> Vec<Finding> {
         },
     }];
     if path.exists() {
-        findings.extend([permissions(path), disk(path), log(log_bytes(path))]);
+        findings.extend([permissions(path), disk(path), log(path)]);
     }
     if let Ok(file) = opened {
         let copy = Session::new(&file).read(has_unfinished_copy).await;
@@ -97,37 +97,32 @@ fn permissions(path: &Path) -> Finding {
 
 fn disk(path: &Path) -> Finding {
     let subject = "sqlite.disk";
-    match Disk::of(path) {
-        Ok(Disk { free, reserve }) => {
-            let found = format!("{} MiB are free", free >> 20);
-            if free >= LEAST_FREE {
-                Finding::ok(subject, found)
-            } else if free < reserve {
-                Finding::error(subject, found, "free some space: creates get 503")
-            } else {
-                Finding::warning(
-                    subject,
-                    found,
-                    "free some space: on a full disk, creates get 503",
-                )
-            }
+    let Disk { free, reserve } = match Disk::of(path) {
+        Ok(disk) => disk,
+        Err(error) => {
+            return Finding::unknown(subject, error.to_string(), "check the disk with df");
         }
-        Err(error) => Finding::unknown(subject, error.to_string(), "check the disk with df"),
+    };
+    let found = format!("{} MiB are free", free >> 20);
+    let advice = "free some space: on a full disk, creates get 503";
+    if free < reserve {
+        Finding::error(subject, found, advice)
+    } else if free < LEAST_FREE {
+        Finding::warning(subject, found, advice)
+    } else {
+        Finding::ok(subject, found)
     }
 }
 
-fn log(size: io::Result<u64>) -> Finding {
+fn log(path: &Path) -> Finding {
     let subject = "sqlite.log";
-    match size {
-        Ok(size) if size < LARGE_LOG => {
-            Finding::ok(subject, format!("the log (-wal) has {} MiB", size >> 20))
-        }
-        Ok(size) => Finding::warning(
-            subject,
-            format!("the log (-wal) has {} MiB", size >> 20),
-            "end the process that has been reading the file for long: the log is reset only without a reader",
-        ),
-        Err(error) => Finding::unknown(subject, error.to_string(), "check the folder"),
+    let size = log_bytes(path);
+    let found = format!("the log (-wal) has {} MiB", size >> 20);
+    if size < LARGE_LOG {
+        Finding::ok(subject, found)
+    } else {
+        let advice = "end the process that has been reading the file for long: SQLite resets the log only without readers";
+        Finding::warning(subject, found, advice)
     }
 }
 

@@ -33,14 +33,13 @@ use prometheus_client::registry::Registry;
 pub(crate) use self::{
     checks::{check_believed, create},
     connection::connect,
-    header::set_random_id,
     identity::log_path,
     space::{Disk, log_bytes},
 };
 use self::{
     checks::{check_exists, connect_checked, connect_to_write},
     connection::{configure, establish},
-    header::{OpenHeader, identify},
+    header::OpenHeader,
     identity::Identity,
     space::Space,
 };
@@ -257,14 +256,7 @@ fn open(
     } else {
         schema::migrate(&mut connection)?
     };
-    if usage != FileUse::Read {
-        match identify(&mut connection).map_err(Problem::from) {
-            // A start needs no space.
-            Err(Problem::Full) => {}
-            identified => identified?,
-        }
-    }
-    let header = OpenHeader::open(path, &mut connection)?;
+    let header = OpenHeader::open(path)?;
     if header.file_id()? != identity.file {
         return Err(Problem::Replaced);
     }

@@ -65,6 +65,9 @@ fn run(
     connection.batch_execute("PRAGMA foreign_keys = OFF")?;
     let done = connection.immediate_transaction(|connection| {
         connection.batch_execute(&format!("PRAGMA application_id = {APPLICATION_ID}"))?;
+        if number(connection, "PRAGMA user_version")? == 0 {
+            set_store_id(connection)?;
+        }
         // Another process may have run some of them meanwhile.
         let done = connection
             .run_pending_migrations(source)?
@@ -76,8 +79,15 @@ fn run(
             rows => Err(format!("{rows} rows would refer to rows that do not exist").into()),
         }
     });
-    connection.batch_execute("PRAGMA foreign_keys = ON")?;
+    // The checkpoint writes the id of the store to the file.
+    connection.batch_execute("PRAGMA foreign_keys = ON; PRAGMA wal_checkpoint")?;
     done
+}
+
+/// Gives the store a random id, in its first page.
+pub(crate) fn set_store_id(connection: &mut SqliteConnection) -> QueryResult<()> {
+    let id = number(connection, "SELECT 1 + abs(random() % 2147483647)")?;
+    connection.batch_execute(&format!("PRAGMA user_version = {id}"))
 }
 
 #[cfg(test)]

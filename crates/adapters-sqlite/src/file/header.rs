@@ -18,46 +18,33 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use diesel::{QueryResult, SqliteConnection, connection::SimpleConnection};
-
-use crate::{error::Problem, values::number};
-
 /// The header of an open file.
 pub(super) struct OpenHeader {
     file: ManuallyDrop<File>,
-    first: Header,
-    /// 0 if there was no space for an id.
-    store_id: i64,
-    last: Mutex<Size>,
+    last: Mutex<Header>,
 }
 
 /// The parts of a header that tell stores apart.
-#[derive(Clone, Copy)]
 struct Header {
-    /// Up to the change counter: versions 2 mean a log.
+    /// Up to the change counter. It has the versions of the format, which are those of a log or not.
     format: [u8; 24],
-    /// `user_version`. Until the checkpoint that follows, an id is in the log only.
-    store_id: i64,
+    /// `user_version`. 0 until the first checkpoint.
+    store_id: u32,
     size: Size,
 }
 
 /// In this order, so that a size that became smaller compares as less.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Size {
     change_counter: u32,
     bytes: u64,
 }
 
 impl OpenHeader {
-    pub(super) fn open(path: &Path, connection: &mut SqliteConnection) -> Result<Self, Problem> {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
         let file = ManuallyDrop::new(File::open(path)?);
-        let first = Header::read(&file)?;
-        Ok(Self {
-            file,
-            first,
-            store_id: store_id(connection)?,
-            last: Mutex::new(first.size),
-        })
+        let last = Mutex::new(Header::read(&file)?);
+        Ok(Self { file, last })
     }
 
     /// Device and inode.
@@ -67,17 +54,16 @@ impl OpenHeader {
 
     /// Whether the file still has the content of the store.
     pub(super) fn is_same(&self) -> bool {
-        // Two threads that compare an older and a newer header would find a size that became smaller.
+        // It is held while the header is read: otherwise, two threads could compare it with a newer one.
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let Ok(header) = Header::read(&self.file) else {
             return false;
         };
-        let ids = [self.store_id, self.first.store_id];
-        let is_same = header.format == self.first.format
-            && (self.store_id == 0 || ids.contains(&header.store_id))
-            && header.size >= *last;
+        let is_same = header.format == last.format
+            && [0, header.store_id].contains(&last.store_id)
+            && header.size >= last.size;
         if is_same {
-            *last = header.size;
+            *last = header;
         }
         is_same
     }
@@ -95,34 +81,11 @@ impl Header {
         format.copy_from_slice(&bytes[..24]);
         Ok(Self {
             format,
-            store_id: number(60).cast_signed().into(),
+            store_id: number(60),
             size: Size {
                 change_counter: number(24),
                 bytes: length.min(u64::from(number(28)) * page_size),
             },
         })
     }
-}
-
-/// Gives the store a random id unless it has one, and writes the id to the first page.
-pub(super) fn identify(connection: &mut SqliteConnection) -> QueryResult<()> {
-    if store_id(connection)? == 0 {
-        connection.immediate_transaction(|connection| match store_id(connection)? {
-            0 => set_random_id(connection),
-            // Another process has just done it.
-            _ => Ok(()),
-        })?;
-        connection.batch_execute("PRAGMA wal_checkpoint")?;
-    }
-    Ok(())
-}
-
-/// Gives the store another id.
-pub(crate) fn set_random_id(connection: &mut SqliteConnection) -> QueryResult<()> {
-    let id = number(connection, "SELECT 1 + abs(random() % 2147483647)")?;
-    connection.batch_execute(&format!("PRAGMA user_version = {id}"))
-}
-
-fn store_id(connection: &mut SqliteConnection) -> QueryResult<i64> {
-    number(connection, "PRAGMA user_version")
 }

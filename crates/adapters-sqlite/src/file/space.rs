@@ -57,12 +57,9 @@ fn reserve(disk: u64) -> u64 {
     (disk / 100).clamp(LEAST_RESERVE, GREATEST_RESERVE)
 }
 
-/// Returns the size of the log of a file.
-pub(crate) fn log_bytes(path: &Path) -> io::Result<u64> {
-    match log_path(path).metadata() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
-        log => log.map(|log| log.len()),
-    }
+/// Returns the size of the log of a file, or 0 if there is none.
+pub(crate) fn log_bytes(path: &Path) -> u64 {
+    log_path(path).metadata().map_or(0, |log| log.len())
 }
 
 /// The space on the disk of the file, read at each scrape. What cannot be read is missing in the response.
@@ -82,7 +79,7 @@ impl Collector for Space {
             (
                 "log_bytes",
                 "Size of the log (-wal) of the SQLite file",
-                log_bytes(path).ok(),
+                Some(log_bytes(path)),
             ),
             (
                 "disk_free_bytes",

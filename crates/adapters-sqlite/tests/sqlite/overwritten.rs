@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::MetadataExt, path::Path, process, process::Command};
 
-use animal_store_adapters_sqlite::{FileUse, NewBackup, SqliteBulkStorage, SqliteFile};
+use animal_store_adapters_sqlite::{NewBackup, SqliteBulkStorage};
 use animal_store_app::{
     ports::BulkStorage,
     test_support::{join_tasks, stored_pets},
@@ -11,7 +11,7 @@ use animal_store_app::{
 use crate::{
     moved::Service,
     sql,
-    store::{Store, TIMEOUT, log_of, open, settings},
+    store::{Store, log_of, open, settings},
 };
 
 /// What can take the place of the content, by shell commands in the folder: a process that closes a file loses all its
@@ -110,27 +110,22 @@ async fn two_stores_and_a_store_and_its_backup_have_different_ids() {
     assert!(ids[0] > 0, "{ids:?}");
 }
 
+/// A store of an earlier program gets its id from a migration, while another process may use it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_store_without_an_id_gets_one_beside_a_process_that_reads_it() {
+async fn a_store_that_gets_its_id_is_in_place_and_keeps_the_id() {
     let folder = Store::new().close().await;
     let path = folder.path().join("pets.db");
-    sql::execute(&path, "PRAGMA user_version = 0");
-    let reader = SqliteFile::open(&path, FileUse::Read, TIMEOUT).expect("a file");
-    let snapshot = SqliteBulkStorage::new(&reader)
-        .snapshot()
-        .await
-        .expect("a snapshot");
+    let set = |id| {
+        let statements = format!("PRAGMA user_version = {id}; PRAGMA wal_checkpoint");
+        sql::execute(&path, &statements);
+    };
+    set(0);
     let store = Store::at(folder, settings());
     store.add("Rex").await;
-    assert_ne!(sql::number(&path, "PRAGMA user_version"), 0);
-    assert_eq!(snapshot.pets(None, 9).await.expect("pets"), []);
-    drop(snapshot);
-    sql::execute(&path, "PRAGMA wal_checkpoint");
+    set(7);
     store.add("Tom").await;
-    SqliteBulkStorage::new(&reader)
-        .snapshot()
-        .await
-        .expect("in place");
+    set(8);
+    store.try_add("lost").await.expect_err("another id");
 }
 
 /// A descriptor that is closed would release the lock of SQLite.
