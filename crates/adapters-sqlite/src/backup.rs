@@ -1,14 +1,17 @@
 //! A backup: a new file that gets its name when it is complete, and that is a store of its own.
+//!
+//! API keys that were revoked after a backup are valid in it. So it has its time, in a table that the first start of a
+//! service on it reports and removes.
 
 use std::{
     fs::{File, Permissions, hard_link, set_permissions},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf, absolute},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use diesel::{
-    QueryDsl, RunQueryDsl, SqliteConnection, connection::SimpleConnection, sql_query,
+    QueryDsl, QueryResult, RunQueryDsl, SqliteConnection, connection::SimpleConnection, sql_query,
     sql_types::Text,
 };
 use tempfile::{Builder, TempDir};
@@ -20,7 +23,7 @@ use crate::{
     file::{self, Disk},
     pet_row::pets,
     schema::set_store_id,
-    values::number,
+    values::{has_table, milliseconds, number, text},
 };
 
 /// The size of a file with its log, which a backup does not exceed.
@@ -28,6 +31,7 @@ const SIZE: &str = "SELECT page_count * page_size FROM pragma_page_count, pragma
 
 /// A backup that is not complete. It is in a temporary folder beside its target, which is removed if this is dropped.
 pub struct NewBackup {
+    started: SystemTime,
     target: PathBuf,
     folder: TempDir,
 }
@@ -54,7 +58,11 @@ impl NewBackup {
                 .tempdir_in(target.parent().ok_or(Problem::IsFolder)?)?;
             // The umask may have removed permissions of the owner.
             set_permissions(folder.path(), private)?;
-            Ok(Self { target, folder })
+            Ok(Self {
+                started: SystemTime::now(),
+                target,
+                folder,
+            })
         };
         create().map_err(|problem| problem.at(target))
     }
@@ -112,6 +120,12 @@ impl NewBackup {
             // A log would be a second file.
             connection.batch_execute("PRAGMA journal_mode = DELETE")?;
             set_store_id(&mut connection)?;
+            // The backup of a backup has the earlier time as well.
+            let mark = format!(
+                "CREATE TABLE IF NOT EXISTS backup_times (milliseconds INTEGER); INSERT INTO backup_times VALUES ({})",
+                milliseconds(self.started)
+            );
+            connection.batch_execute(&mark)?;
             drop(connection);
             File::open(&path)?.sync_all()?;
             // Unlike a renaming, this replaces no file.
@@ -120,6 +134,15 @@ impl NewBackup {
         };
         write().map_err(|problem: Problem| problem.at(&self.target))
     }
+}
+
+/// Returns the time of a backup that no service has used, in UTC.
+pub(crate) fn time_of_backup(connection: &mut SqliteConnection) -> QueryResult<Option<String>> {
+    const TIME: &str = "SELECT strftime('%Y-%m-%dT%H:%M:%SZ', min(milliseconds) / 1000, 'unixepoch') FROM backup_times";
+    if !has_table(connection, "backup_times")? {
+        return Ok(None);
+    }
+    text(connection, TIME).map(Some)
 }
 
 fn count(connection: &mut SqliteConnection) -> Result<i64, Problem> {

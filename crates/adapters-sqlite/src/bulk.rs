@@ -25,7 +25,7 @@ use crate::{
     idempotency,
     pet_row::{NewPetRow, PetRow, pets},
     session::Session,
-    values::number,
+    values::has_table,
 };
 
 /// SQLite allows 32,766 values in a statement, and a pet has five.
@@ -156,10 +156,7 @@ impl Snapshot {
 
 /// Whether the file is the target of a copy that has begun and not ended.
 pub(crate) fn has_unfinished_copy(connection: &mut SqliteConnection) -> QueryResult<bool> {
-    Ok(number(
-        connection,
-        "SELECT count(*) FROM sqlite_schema WHERE name = 'unfinished_copy'",
-    )? > 0)
+    has_table(connection, "unfinished_copy")
 }
 
 /// A statement with many rows takes less than half of the time of one statement for each row.

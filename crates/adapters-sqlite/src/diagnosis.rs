@@ -12,7 +12,7 @@ use crate::{
     FileUse, SqliteFile,
     bulk::has_unfinished_copy,
     error::Problem,
-    file::{Disk, check_believed, log_bytes},
+    file::{Disk, check_believed, check_writable, log_bytes, mount_problem},
     session::Session,
     values::text,
 };
@@ -29,16 +29,21 @@ const LARGE_LOG: u64 = 256 << 20;
 /// Longest time of the check of all pages. It reads about a gigabyte in this time from a slow disk.
 const CHECK_LIMIT: Duration = Duration::from_mins(1);
 
+/// Greatest number of lines of a finding. SQLite has up to 100 in one problem.
+const MAX_LINES: usize = 10;
+
 /// The result is `ok`, or the first problems.
-const CHECK: &str = "SELECT group_concat(quick_check, '; ') FROM (SELECT quick_check FROM pragma_quick_check LIMIT 10)";
+const CHECK: &str = "SELECT group_concat(quick_check, char(10)) FROM (SELECT quick_check FROM pragma_quick_check LIMIT 10)";
 
 /// Examines the file. `wait` is the longest wait for another process.
 pub async fn diagnose(path: &Path, wait: Duration) -> Vec<Finding> {
     let opened = SqliteFile::open(path, FileUse::Read, wait);
     let subject = "sqlite.file";
-    let mut findings = vec![match &opened {
-        Ok(_) => Finding::ok(subject, path.display().to_string()),
-        Err(error) => match error.problem {
+    let writable = check_writable(path).map_err(|problem| problem.at(path));
+    let refusal = opened.as_ref().err().or(writable.as_ref().err());
+    let mut findings = vec![match refusal {
+        None => Finding::ok(subject, path.display().to_string()),
+        Some(error) => match error.problem {
             Problem::Pending(_) => Finding::warning(
                 subject,
                 error.to_string(),
@@ -57,7 +62,7 @@ pub async fn diagnose(path: &Path, wait: Duration) -> Vec<Finding> {
         },
     }];
     if path.exists() {
-        findings.extend([permissions(path), disk(path), log(path)]);
+        findings.extend([permissions(path), mount(path), disk(path), log(path)]);
     }
     if let Ok(file) = opened {
         let copy = Session::new(&file).read(has_unfinished_copy).await;
@@ -81,17 +86,23 @@ fn permissions(path: &Path) -> Finding {
                 "mode {:03o}: other users can use the file",
                 metadata.mode() & 0o777
             );
-            Finding::warning(
-                subject,
-                found,
-                command_of_owner(path, &format!("chmod 600 {}", path.display())),
-            )
+            let name = path.to_string_lossy();
+            let command = format!("chmod 600 {}", shell_words::quote(&name));
+            Finding::warning(subject, found, command_of_owner(path, &command))
         }
         Err(error) => Finding::unknown(
             subject,
             error.to_string(),
             "check the permissions of the folder",
         ),
+    }
+}
+
+fn mount(path: &Path) -> Finding {
+    let subject = "sqlite.mount";
+    match mount_problem(path) {
+        None => Finding::ok(subject, "the file and its folder are on one disk"),
+        Some(problem) => Finding::error(subject, problem, "move or mount the folder of the file"),
     }
 }
 
@@ -129,7 +140,7 @@ fn log(path: &Path) -> Finding {
 async fn pages(file: &SqliteFile) -> Finding {
     let (subject, advice) = (
         "sqlite.pages",
-        "restore a backup, or save what can be read with sqlite3 .recover",
+        "restore a backup, or save what can be read with animal-store copy, animal-store pets export, or sqlite3 .dump",
     );
     match timeout(
         CHECK_LIMIT,
@@ -138,7 +149,10 @@ async fn pages(file: &SqliteFile) -> Finding {
     .await
     {
         Ok(Ok(result)) if result == "ok" => Finding::ok(subject, "all pages are valid"),
-        Ok(Ok(problems)) => Finding::error(subject, problems, advice),
+        Ok(Ok(problems)) => {
+            let problems: Vec<_> = problems.lines().take(MAX_LINES).collect();
+            Finding::error(subject, problems.join("; "), advice)
+        }
         Ok(Err(error)) => Finding::error(subject, error.to_string(), advice),
         Err(_) => {
             let found = format!("not all were read within {} seconds", CHECK_LIMIT.as_secs());

@@ -17,6 +17,7 @@ mod checks;
 mod connection;
 mod header;
 mod identity;
+mod mounts;
 mod space;
 
 use std::{
@@ -30,18 +31,19 @@ use animal_store_adapter_kit::{SchemaComparison, metrics::Count};
 use diesel::SqliteConnection;
 use prometheus_client::registry::Registry;
 
-pub(crate) use self::{
-    checks::{check_believed, create},
-    connection::connect,
-    identity::log_path,
-    space::{Disk, log_bytes},
-};
 use self::{
     checks::{check_exists, connect_checked, connect_to_write},
     connection::{configure, establish},
     header::OpenHeader,
     identity::Identity,
     space::Space,
+};
+pub(crate) use self::{
+    checks::{check_believed, check_writable, create},
+    connection::connect,
+    identity::log_path,
+    mounts::mount_problem,
+    space::{Disk, log_bytes},
 };
 use crate::{
     error::{Problem, SqliteFileError},
@@ -96,6 +98,9 @@ impl SqliteFile {
             Ok(())
         };
         let opened = created.and_then(|()| open_in_time(path, usage, timeout));
+        if let (FileUse::Create, Some(problem)) = (usage, mount_problem(path)) {
+            tracing::warn!(file = %path.display(), "{problem}");
+        }
         opened
             .map(|(file, _)| file)
             .map_err(|problem| problem.at(path))

@@ -26,11 +26,13 @@ use animal_store_app::{
     ports::{ApiKeyChangeError, ApiKeyStore, ChangedApiKey, RecordedUses, StoreFailure},
 };
 use async_trait::async_trait;
-use diesel::prelude::*;
+use diesel::{connection::SimpleConnection, prelude::*};
 use prometheus_client::registry::Registry;
 use tokio::task::JoinHandle;
 
-use crate::{SqliteFile, error::corrupt, session::Session, tables::api_key_uses};
+use crate::{
+    SqliteFile, backup::time_of_backup, error::corrupt, session::Session, tables::api_key_uses,
+};
 
 /// Changes and lists API keys in a file. Other processes may do so, and serve requests, at the same time.
 #[derive(Debug, Clone)]
@@ -86,6 +88,29 @@ impl SqliteApiKeyStore {
             .change(add)
             .await
             .map_err(StoreFailure::from)??)
+    }
+
+    /// Warns if the file is a backup that no service has used, and removes its mark if the file can be written.
+    ///
+    /// # Errors
+    /// See [`StoreFailure`].
+    pub async fn warn_of_backup(&self) -> Result<(), StoreFailure> {
+        let Some(time) = self.session().read(time_of_backup).await? else {
+            return Ok(());
+        };
+        let keys = self.list().await?.len();
+        tracing::warn!(
+            time,
+            keys,
+            "this store is a backup: API keys that were revoked since then are valid again, revoke them once more"
+        );
+        if self.0.is_writable() {
+            let remove = |connection: &mut SqliteConnection| {
+                connection.batch_execute("DROP TABLE backup_times")
+            };
+            self.session().change(remove).await?;
+        }
+        Ok(())
     }
 
     fn session(&self) -> Session {

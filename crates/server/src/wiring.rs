@@ -91,6 +91,7 @@ impl Keys {
         Ok(match keys {
             KeysConfig::Sqlite(sqlite) => {
                 let store = SqliteApiKeyStore::new(file.open(&sqlite).await?);
+                store.warn_of_backup().await?;
                 let (uses, writer_end) = store.start_uses(registry);
                 let (directory, follower_end) = store.start_directory(registry);
                 let directory = Arc::new(directory);

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use animal_store_app::ports::StoreFailure;
+use tokio::time::sleep;
 use tokio_postgres::{Client, Row, error::SqlState, types::ToSql};
 
 use super::create::{self, Create, MAX_BATCH, Response};
@@ -11,6 +12,9 @@ use crate::{
     connection::{Commits, ConnectionSettings, ConnectionTask},
     error::{ConnectionError, READ_ONLY, Suspect, within},
 };
+
+/// The pause of creates after each batch that found the disk full.
+const DISK_FULL_PAUSE: Duration = Duration::from_secs(1);
 
 /// A connection that adds batches, with or without idempotency keys. It does not use Diesel, which hides the SQLSTATEs
 /// that decide about the outcome.
@@ -117,6 +121,11 @@ impl<const KEYED: bool> Session for CreateSession<KEYED> {
             }
             None => Extent::Connection("the connection failed before a commit"),
             Some(&SqlState::QUERY_CANCELED) => return Err(Failure::timeout(Extent::Batch)),
+            Some(&SqlState::DISK_FULL) => {
+                // Without a pause, creates would take each block that is freed, and no key could be revoked.
+                sleep(DISK_FULL_PAUSE).await;
+                Extent::Batch
+            }
             Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => Extent::Connection(READ_ONLY),
             Some(&SqlState::LOCK_NOT_AVAILABLE) if KEYED && creates.len() == 1 => {
                 return Ok(vec![Ok(Response::Locked)]);

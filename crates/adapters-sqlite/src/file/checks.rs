@@ -11,11 +11,16 @@ use std::{
 
 use animal_store_adapter_kit::{Believed, Objection, SchemaComparison};
 use diesel::{SqliteConnection, connection::SimpleConnection};
+use nix::{
+    errno::Errno,
+    fcntl::{AT_FDCWD, AtFlags},
+    unistd::{AccessFlags, faccessat},
+};
 
 use super::{
     FileUse,
     connection::connect,
-    identity::{folder_of, log_paths},
+    identity::{folder_of, log_path, log_paths},
 };
 use crate::{
     error::Problem,
@@ -73,6 +78,21 @@ pub(super) fn connect_checked(
     }
     let compared = schema::compare(&mut connection)?;
     Ok((connection, compared))
+}
+
+/// Checks that this user may write the file, its folder and the files beside it. Writes nothing.
+pub(crate) fn check_writable(path: &Path) -> Result<(), Problem> {
+    let log = log_path(path);
+    for each in [path, folder_of(&log), &log] {
+        match faccessat(AT_FDCWD, each, AccessFlags::W_OK, AtFlags::AT_EACCESS) {
+            Ok(()) | Err(Errno::ENOENT) => {}
+            Err(error) => {
+                let reason = format!("{}: {error}", each.display());
+                return Err(Problem::NotWritable(reason));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Distinguishes a file that was never there from one that was moved away from its log, or replaced beside it. SQLite

@@ -8,7 +8,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::{bulk, files, full_disk, keys_directory, kills, outcomes};
+use crate::{bulk, diagnosis, files, full_disk, keys_directory, kills, outcomes};
 
 const SCENARIO: &str = "ANIMAL_STORE_TEST_SCENARIO";
 const PATH: &str = "ANIMAL_STORE_TEST_PATH";
@@ -91,9 +91,9 @@ fn scenario() {
     match scenario.to_str().expect("UTF-8") {
         "adds" => kills::add_until_killed(&path),
         "full disk" => outcomes::fill_the_disk(&path),
-        "revoke on a full disk" => tokio::runtime::Runtime::new()
-            .expect("a runtime")
-            .block_on(full_disk::revoke_keys_on_a_full_disk(&path)),
+        "revoke on a full disk" => run_async(full_disk::revoke_keys_on_a_full_disk(&path)),
+        "doctor: not writable" => run_async(diagnosis::find_that_it_is_not_writable(&path)),
+        "doctor: mounted alone" => run_async(diagnosis::find_that_it_is_mounted_alone(&path)),
         "write error" => outcomes::add_until_a_write_fails(&path),
         "no room" => files::expect_full_disk(&path),
         "not writable" => files::expect_not_writable(&path),
@@ -102,4 +102,10 @@ fn scenario() {
         "partial backup" => bulk::create_partial_backup(&path),
         other => panic!("unknown: {other}"),
     }
+}
+
+fn run_async(scenario: impl Future<Output = ()>) {
+    tokio::runtime::Runtime::new()
+        .expect("a runtime")
+        .block_on(scenario);
 }

@@ -12,7 +12,7 @@ use animal_store_app::{
 use tempfile::TempDir;
 
 use crate::{
-    sql,
+    child, sql,
     store::{Store, TIMEOUT, files_in, log_of},
 };
 
@@ -28,6 +28,7 @@ async fn a_healthy_file_has_no_finding_but_ok_while_it_is_used_and_after() {
     let subjects = [
         "sqlite.file",
         "sqlite.permissions",
+        "sqlite.mount",
         "sqlite.disk",
         "sqlite.log",
         "sqlite.copy",
@@ -121,5 +122,78 @@ async fn each_problem_is_found() {
         "sqlite.file",
         Error,
         "not an SQLite database",
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_file_has_at_most_ten_lines_of_problems() {
+    let store = Store::new();
+    let path = store.path();
+    let names = (0..500).map(|number| store.try_add(&format!("{number} {}", "x".repeat(250))));
+    animal_store_app::test_support::join_tasks(names).await;
+    let _folder = store.close().await;
+    let root = "SELECT rootpage FROM sqlite_schema WHERE name = 'pets'";
+    sql::overwrite_page(&path, sql::number(&path, root));
+    let found = findings(&path).await;
+    let pages = found
+        .iter()
+        .find(|finding| finding.subject == "sqlite.pages");
+    let pages = pages.expect("a finding");
+    assert_eq!(pages.verdict, Error);
+    assert!(pages.found.split("; ").count() <= 10, "{pages:?}");
+    assert!(!pages.found.contains('\n'), "{pages:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn advice_quotes_a_path() {
+    let folder = TempDir::new().expect("a folder");
+    let path = folder.path().join("my pets; $(id) 'x'.db");
+    drop(crate::store::open(&path));
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("set");
+    let found = findings(&path).await;
+    let advice = found
+        .into_iter()
+        .find_map(|finding| finding.advice)
+        .expect("advice");
+    let script = format!("cd /; {advice}");
+    let done = std::process::Command::new("sh")
+        .args(["-ec", &script])
+        .status();
+    assert!(done.expect("sh").success(), "{advice}");
+    assert_eq!(crate::store::mode(&path), 0o600);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_a_start_would_refuse_is_an_error() {
+    let store = Store::new();
+    let path = store.path();
+    let _folder = store.close().await;
+    for (mounts, scenario) in [
+        (
+            "mount --bind \"$0\" \"$0\"; mount -o remount,bind,ro \"$0\"",
+            "doctor: not writable",
+        ),
+        (
+            "d=$(dirname \"$0\"); mount --bind \"$d\" \"$d\"; mount -o remount,bind,ro \"$d\"",
+            "doctor: not writable",
+        ),
+        ("mount --bind \"$0\" \"$0\"", "doctor: mounted alone"),
+    ] {
+        child::run_with_mounts(mounts, scenario, &path);
+    }
+}
+
+/// The file is on a mount that cannot be written. Runs in another process.
+pub(crate) async fn find_that_it_is_not_writable(path: &Path) {
+    assert_finding(&findings(path).await, "sqlite.file", Error, "Read-only");
+}
+
+/// The file is a mount point. Runs in another process.
+pub(crate) async fn find_that_it_is_mounted_alone(path: &Path) {
+    assert_finding(
+        &findings(path).await,
+        "sqlite.mount",
+        Error,
+        "mounted alone",
     );
 }

@@ -7,7 +7,7 @@ use std::{
     time::Instant,
 };
 
-use animal_store_adapters_sqlite::{FileUse, NewBackup};
+use animal_store_adapters_sqlite::{FileUse, NewBackup, SqliteApiKeyStore};
 use animal_store_app::{ApiKeyId, CopyStore, CopySummary, ports::ApiKeyStore};
 use animal_store_telemetry::start_for_command;
 use anyhow::{Context, ensure};
@@ -41,6 +41,9 @@ pub(super) struct CopyArgs {
     /// created if it does not exist.
     #[arg(long, value_name = "FILE")]
     to: PathBuf,
+    /// Copies no API keys.
+    #[arg(long)]
+    without_keys: bool,
 }
 
 pub(super) async fn run(args: &CopyArgs) -> anyhow::Result<()> {
@@ -51,8 +54,8 @@ pub(super) async fn run(args: &CopyArgs) -> anyhow::Result<()> {
     for warning in source.warnings.iter().chain(&target.warnings) {
         tracing::warn!("{warning}");
     }
-    let from = source.stores;
-    let to = target.stores;
+    let mut from = source.stores;
+    let mut to = target.stores;
     ensure!(
         location(&from.0) != location(&to.0),
         InvalidConfig(format!(
@@ -61,6 +64,11 @@ pub(super) async fn run(args: &CopyArgs) -> anyhow::Result<()> {
             args.to.display()
         ))
     );
+    if args.without_keys {
+        for (_, keys) in [&mut from, &mut to] {
+            *keys = KeysConfig::Memory { tokens: Vec::new() };
+        }
+    }
     let (summary, keys) = copy(from, to).await?;
     print_summary(&summary, started)?;
     match keys {
@@ -151,6 +159,10 @@ async fn copy(
         bulk_storage(from, &mut source).await?,
         bulk_storage(to, &mut target).await?,
     );
+    if let KeysConfig::Sqlite(sqlite) = &from_keys {
+        let keys = SqliteApiKeyStore::new(source.open(sqlite).await?);
+        keys.warn_of_backup().await?;
+    }
     let from_keys = api_key_store(&from_keys, &mut source).await?;
     let to_keys = api_key_store(&to_keys, &mut target).await?;
     Ok((
@@ -164,7 +176,7 @@ async fn copy(
 fn print_summary(summary: &CopySummary, started: Instant) -> anyhow::Result<()> {
     let api_keys = match &summary.api_keys {
         Some(keys) => format!("{} added", keys.added),
-        None => "not copied: they are part of a configuration".to_owned(),
+        None => "not copied: --without-keys, or they are part of a configuration".to_owned(),
     };
     let mut lines = vec![
         (

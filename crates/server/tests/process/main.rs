@@ -22,6 +22,7 @@ mod program;
 mod quickstart;
 mod redis;
 mod reload;
+mod restored;
 mod service_manager;
 mod signals;
 mod socket_activation;
