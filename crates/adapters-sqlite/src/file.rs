@@ -262,9 +262,6 @@ fn open(
         schema::migrate(&mut connection)?
     };
     let header = OpenHeader::open(path)?;
-    if header.file_id()? != identity.file {
-        return Err(Problem::Replaced);
-    }
     let in_place = Count::default();
     in_place.set(1);
     let file = OpenFile {

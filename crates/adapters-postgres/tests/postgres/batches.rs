@@ -1,5 +1,7 @@
 //! Batches of adds: they share a commit, an invalid row fails alone, and any other failure is that of the whole batch.
 
+use std::time::{Duration, Instant};
+
 use animal_store_adapters_postgres::PostgresSettings;
 use animal_store_app::ports::{AddPetError, StoreFailure};
 use futures_util::{FutureExt, future::join_all};
@@ -234,6 +236,21 @@ async fn any_other_failure_is_that_of_the_whole_batch() {
         fixture.trigger_at_commit(&raise(code, "all")).await;
         fails_together(&fixture, outcome).await;
     }
+}
+
+/// Keys can be revoked meanwhile, and the next create is stored if there is space.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_full_disk_creates_pause_for_a_second() {
+    in_both_modes(&settings(), async |settings| {
+        let fixture = Fixture::with(settings).await;
+        fixture.trigger(&raise("53100", "full")).await;
+        let start = Instant::now();
+        let repository = &fixture.store.repository;
+        assert_eq!(add_outcome(&add(repository, "bad").await), Unavailable);
+        assert_eq!(add_outcome(&add(repository, "Rex").await), Success);
+        assert!(start.elapsed() >= Duration::from_secs(1));
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -13,7 +13,7 @@ use std::{
     fs::File,
     io,
     mem::ManuallyDrop,
-    os::unix::fs::{FileExt, MetadataExt},
+    os::unix::fs::FileExt,
     path::Path,
     sync::{Mutex, PoisonError},
 };
@@ -45,11 +45,6 @@ impl OpenHeader {
         let file = ManuallyDrop::new(File::open(path)?);
         let last = Mutex::new(Header::read(&file)?);
         Ok(Self { file, last })
-    }
-
-    /// Device and inode.
-    pub(super) fn file_id(&self) -> io::Result<(u64, u64)> {
-        self.file.metadata().map(|file| (file.dev(), file.ino()))
     }
 
     /// Whether the file still has the content of the store.
