@@ -7,6 +7,7 @@ use animal_store_app::{
     ports::{AddPet, AddPetError, PetRepository, StoreFailure},
     test_support::{join_tasks, pet_named},
 };
+use animal_store_domain::Pet;
 use diesel::connection::SimpleConnection;
 
 use crate::{
@@ -39,7 +40,7 @@ async fn add_in_a_batch(store: &Store, names: &[&str]) -> Vec<String> {
         }
     }
     assert_eq!(commits(&store.path()), commits_before + 1, "one commit");
-    added.sort_by_key(|pet| pet.id());
+    added.sort_by_key(Pet::id);
     let names = added.iter().map(|pet| pet.new_pet().name().as_str());
     names.map(str::to_owned).collect()
 }
