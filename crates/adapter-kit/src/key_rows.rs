@@ -350,11 +350,9 @@ mod tests {
             Ok::<_, ()>((key, Some((vec![1; 32], "last".to_owned(), 0, None))))
         };
         for (label, shown) in [("a\u{61c}b", "a\\u{61c}b"), ("\u{200b}", "\\u{200b}")] {
-            let mut keys = KeyRows::collect([row(label)], from_milliseconds(5_000)).unwrap();
-            assert_eq!(
-                KeyRows::existing(&keys).unwrap()[0].key.label.as_str(),
-                shown
-            );
+            let mut keys = KeyRows::collect([row(label)]).unwrap();
+            let existing = KeyRows::existing(&keys, from_milliseconds(5_000)).unwrap();
+            assert_eq!(existing[0].key.label.as_str(), shown);
             let stored = StoredKey::from(keys.remove(0));
             assert_eq!((stored.key.is_ok(), stored.tokens.len()), (true, 1));
         }

@@ -31,19 +31,19 @@ use animal_store_adapter_kit::{SchemaComparison, metrics::Count};
 use diesel::SqliteConnection;
 use prometheus_client::registry::Registry;
 
-use self::{
-    checks::{check_exists, connect_checked, connect_to_write},
-    connection::{configure, establish},
-    header::OpenHeader,
-    identity::Identity,
-    space::Space,
-};
 pub(crate) use self::{
     checks::{check_believed, check_writable, create},
     connection::connect,
     identity::log_path,
     mounts::mount_problem,
     space::{Disk, log_bytes},
+};
+use self::{
+    checks::{check_exists, connect_checked, connect_to_write},
+    connection::{configure, establish},
+    header::OpenHeader,
+    identity::Identity,
+    space::Space,
 };
 use crate::{
     error::{Problem, SqliteFileError},
