@@ -14,7 +14,7 @@ use tokio::{
 };
 
 use crate::{
-    Limits, auth,
+    Limits, TrustedProxies, auth,
     pets::{idempotency_key, list_query},
     transport::{client::Client, connection::Stage, connections::Connections, exchange},
 };
@@ -51,8 +51,14 @@ pub async fn serve(
         ..Limits::default()
     };
     let (_stage, stages) = watch::channel(Stage::Serving);
-    let slot = Connections::new(&limits, Rc::default(), Arc::default(), stages)
-        .admit(None)
-        .await;
+    let slot = Connections::new(
+        &limits,
+        TrustedProxies::default(),
+        Rc::default(),
+        Arc::default(),
+        stages,
+    )
+    .admit(None)
+    .await;
     let _ = exchange::serve(Client::new(stream, slot), service).await;
 }

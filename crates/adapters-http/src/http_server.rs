@@ -23,13 +23,14 @@ use tokio_util::either::Either;
 
 use crate::{
     limits::Limits,
-    middleware::request_log::RequestLog,
+    middleware::{request_log::RequestLog, trusted_proxies::TrustedProxies},
     transport::{
         client::Client,
         connection::Stage,
         connections::Connections,
         exchange,
         listener::{HttpListener, Inbox},
+        socket::Socket,
         tls::{self, CurrentTlsIdentity},
     },
 };
@@ -50,6 +51,7 @@ impl HttpServer {
         listener: HttpListener,
         limits: &Limits,
         tls: Option<&CurrentTlsIdentity>,
+        proxies: &TrustedProxies,
         log: &RequestLog,
         app: impl Fn(Rc<RequestLog>) -> I + Clone + Send + 'static,
     ) -> io::Result<(Self, JoinHandle<io::Result<()>>)>
@@ -67,6 +69,7 @@ impl HttpServer {
             let (sender, receiver) = mpsc::channel(limits.queued_connections_per_worker());
             let (started, start) = std::sync::mpsc::channel();
             let (limits, tls, log, app) = (limits.clone(), tls.cloned(), log.clone(), app.clone());
+            let proxies = proxies.clone();
             let (stages, load) = (stages.clone(), Arc::<AtomicUsize>::default());
             inboxes.push(Inbox {
                 sender,
@@ -86,7 +89,7 @@ impl HttpServer {
                             .new_service(AppConfig::default())
                             .await
                             .expect("no service fails to start");
-                        let connections = Connections::new(&limits, log, load, stages);
+                        let connections = Connections::new(&limits, proxies, log, load, stages);
                         // Fails if the start was given up.
                         let _ = started.send(());
                         serve(receiver, connections, Rc::new(service), tls).await;
@@ -138,7 +141,8 @@ async fn serve<S, B>(
         let (service, tls) = (Rc::clone(&service), tls.clone());
         spawn_local(async move {
             socket.set_nodelay(true)?;
-            let stream = tokio::net::TcpStream::from_std(socket)?;
+            let stream = Socket::new(tokio::net::TcpStream::from_std(socket)?);
+            slot.attach(stream.clone());
             // One type, so that the transport is compiled once.
             let stream = match tls {
                 // In boxes, because connections without TLS have this future, too.
@@ -194,6 +198,7 @@ mod tests {
             listener,
             &Limits::default(),
             None,
+            &TrustedProxies::default(),
             &RequestLog::default(),
             app,
         );

@@ -29,6 +29,7 @@ mod routes;
 mod serve;
 mod traces;
 mod transport;
+mod warnings;
 
 pub use cors::{AllowedOrigins, AllowedOriginsError};
 pub use http_server::HttpServer;

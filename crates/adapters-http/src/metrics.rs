@@ -63,6 +63,7 @@ pub(crate) struct HttpMetrics {
     deprecated: Counter,
     pub(crate) connections_open: Gauge,
     pub(crate) connections_accepted: Counter,
+    pub(crate) connections_full: Counter,
     /// By [`ConnectionLimit`].
     pub(crate) connections_refused: [Counter; ConnectionLimit::ALL.len()],
     workers: Workers,
@@ -85,6 +86,8 @@ impl HttpMetrics {
         let help = "Connections that clients opened";
         let connections_accepted =
             registered(registry, "connections_accepted", help, Counter::default());
+        let help = "Connections that clients opened while http.max_connections were in use";
+        let connections_full = registered(registry, "connections_full", help, Counter::default());
         let help = "Connections closed because of a limit: max_connections or max_unsent_bytes";
         let limits = ConnectionLimit::ALL.map(ConnectionLimit::as_str);
         let connections_refused = counters(registry, "connections_refused", help, "reason", limits);
@@ -121,6 +124,7 @@ impl HttpMetrics {
             deprecated,
             connections_open,
             connections_accepted,
+            connections_full,
             connections_refused,
             workers: Workers::default(),
         };

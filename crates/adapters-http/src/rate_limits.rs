@@ -251,7 +251,8 @@ impl Drop for Attempt<'_> {
     }
 }
 
-fn network(client: IpAddr) -> IpAddr {
+/// Returns what counts as one address: an IPv4 address, or an IPv6 network of 64 bits.
+pub(crate) fn network(client: IpAddr) -> IpAddr {
     match client {
         IpAddr::V4(_) => client,
         IpAddr::V6(address) => IpAddr::V6((address.to_bits() & !u128::from(u64::MAX)).into()),

@@ -119,9 +119,10 @@ where
         is_quiet: false,
         errors_only,
         metrics,
+        ..RequestLog::default()
     };
-    let shared = (limits.clone(), in_flight.clone(), proxies);
-    let (server, task) = HttpServer::start(listener, &limits, tls.as_ref(), &log, move |log| {
+    let shared = (limits.clone(), in_flight.clone(), proxies.clone());
+    let application = move |log| {
         let (limits, in_flight, proxies) = shared.clone();
         let origins = Arc::clone(&origins);
         let limits = RequestLimits {
@@ -144,7 +145,15 @@ where
             .wrap_fn(move |request, service| {
                 request_log::record(&log, sample_ratio, request, service)
             })
-    })?;
+    };
+    let (server, task) = HttpServer::start(
+        listener,
+        &limits,
+        tls.as_ref(),
+        &proxies,
+        &log,
+        application,
+    )?;
     Ok((server, task, in_flight))
 }
 
@@ -163,7 +172,8 @@ pub fn serve_management(
         is_quiet: true,
         ..RequestLog::default()
     };
-    HttpServer::start(listener, &Limits::management(), None, &log, move |log| {
+    let (limits, proxies) = (Limits::management(), TrustedProxies::default());
+    HttpServer::start(listener, &limits, None, &proxies, &log, move |log| {
         App::new()
             .app_data(Data::new(readiness.clone()))
             .app_data(registry.clone())

@@ -8,17 +8,19 @@
 //! [`exchange`]). A connection is in one of seven states, each with a timeout ([`connection`], [`connections`]). The
 //! application gets a request with its whole body, unless that is too large, too slow, malformed or expected after a
 //! 100: then the connection ends after the response, and a bounded amount of input is dropped. A client that does not
-//! read its response holds little memory. If a worker has too many connections, one without a request, or an old
-//! reader, makes room. A shutdown loses no request that has arrived. [`tls`] is a wing.
+//! read its response holds little memory. If a worker has too many connections, one without a request, or one
+//! whose client does not read its response, makes room ([`addresses`]). A shutdown loses no request that has arrived. [`tls`] is a wing.
 //!
 //! **Proof.** The unit tests beside the files. Over sockets, in `server/tests/api`: `raw_http.rs`, `raw_uploads.rs`,
 //! `bounds.rs` and `drain.rs`; in `server/tests/process`: `memory.rs`. The fuzz target `request_framing` splits the
 //! bytes of requests in all ways.
 
+mod addresses;
 pub(crate) mod client;
 pub(crate) mod connection;
 pub(crate) mod connections;
 pub(crate) mod exchange;
 mod heads;
 pub(crate) mod listener;
+pub(crate) mod socket;
 pub(crate) mod tls;

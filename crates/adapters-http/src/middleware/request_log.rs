@@ -39,6 +39,7 @@ use crate::{
     metrics::{HttpMetrics, RequestLabels, Shed},
     pets::{DEPRECATION, IDEMPOTENCY_REPLAYED},
     traces::Trace,
+    warnings::OncePerMinute,
 };
 
 const MAX_TEXT_BYTES: usize = 256;
@@ -63,6 +64,8 @@ pub(crate) struct RequestLog {
     /// Whether a request has a line only if its status is 400 or above.
     pub(crate) errors_only: Arc<AtomicBool>,
     pub(crate) metrics: Arc<HttpMetrics>,
+    /// Warnings that every connection is in use.
+    pub(crate) full: Arc<OncePerMinute<()>>,
 }
 
 impl RequestLog {
@@ -74,6 +77,17 @@ impl RequestLog {
             self.level(),
             tracing::event!(status, client = client.map(display), "request refused")
         );
+    }
+
+    /// Logs and counts a connection that found every other one in use.
+    pub(crate) fn record_full(&self, max_connections: usize) {
+        self.metrics.connections_full.inc();
+        if self.full.admits(()) {
+            tracing::warn!(
+                max_connections,
+                "every connection is in use: those without a request and those whose client reads nothing are closed"
+            );
+        }
     }
 
     fn has_line(&self, status: StatusCode) -> bool {

@@ -44,7 +44,8 @@ impl TrustedProxies {
         self.networks.is_empty()
     }
 
-    fn contains(&self, client: IpAddr) -> bool {
+    /// Returns whether an address is that of a trusted proxy.
+    pub(crate) fn contains(&self, client: IpAddr) -> bool {
         self.networks
             .iter()
             .any(|network| network.contains(&client))

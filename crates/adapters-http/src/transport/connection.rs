@@ -6,6 +6,7 @@ use std::{
     future::poll_fn,
     io,
     net::SocketAddr,
+    rc::Rc,
     task::{Poll, Waker},
     time::Duration,
 };
@@ -13,10 +14,20 @@ use std::{
 use thiserror::Error;
 use tokio::time::Instant;
 
+use super::{
+    addresses::{Address, Addresses},
+    socket::Socket,
+};
 use crate::{limits::Limits, metrics::ConnectionLimit};
 
 /// Time for which input is dropped after the final response.
 const CLOSING_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A client that acknowledges fewer bytes of a response in [`STALL_TIME`] makes no progress.
+const MIN_PROGRESS: u64 = 1024;
+
+/// See [`MIN_PROGRESS`].
+const STALL_TIME: Duration = Duration::from_secs(2);
 
 /// Stage of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,15 +83,28 @@ pub(crate) enum End {
     Stop,
 }
 
+/// The last progress of a client that reads a response.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Progress {
+    pub(super) at: Instant,
+    /// Number of bytes that the client had acknowledged then.
+    acknowledged: u64,
+}
+
 /// A connection, as its own task and its worker see it.
 pub(crate) struct Connection {
     /// Address of the client. IPv4 in IPv6 form is IPv4, so that a client has one address whatever the listener is.
     pub(super) peer: Option<SocketAddr>,
+    pub(super) address: Rc<Address>,
+    /// Set before the first byte is read.
+    pub(super) socket: OnceCell<Socket>,
     pub(super) state: Cell<State>,
     /// Start of the state.
     pub(super) since: Cell<Instant>,
     /// Start of the timeout: that of the state, or the last byte that was written of a response.
     pub(super) last_progress: Cell<Instant>,
+    /// Measured while the worker has its maximum of connections.
+    pub(super) progress: Cell<Progress>,
     /// Bytes that the response holds for this connection alone.
     pub(super) held_bytes: Cell<usize>,
     pub(super) end: Cell<Option<End>>,
@@ -88,13 +112,20 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(peer: Option<SocketAddr>) -> Self {
+    pub(super) fn new(peer: Option<SocketAddr>, addresses: &Addresses) -> Self {
+        let peer = peer.map(|peer| SocketAddr::new(peer.ip().to_canonical(), peer.port()));
         let now = Instant::now();
         Self {
-            peer: peer.map(|peer| SocketAddr::new(peer.ip().to_canonical(), peer.port())),
+            peer,
+            address: addresses.add(peer),
+            socket: OnceCell::new(),
             state: Cell::new(State::Head),
             since: Cell::new(now),
             last_progress: Cell::new(now),
+            progress: Cell::new(Progress {
+                at: now,
+                acknowledged: 0,
+            }),
             held_bytes: Cell::default(),
             end: Cell::default(),
             task: OnceCell::new(),
@@ -106,6 +137,36 @@ impl Connection {
         self.end.set(Some(end));
         if let Some(task) = self.task.get() {
             task.wake_by_ref();
+        }
+    }
+
+    /// Measures the progress of a client that reads a response. Any other state, and a table that is not full, is
+    /// progress.
+    pub(super) fn measure(&self, is_full: bool, now: Instant) {
+        let is_reading = is_full && self.state.get() == State::Response;
+        let acknowledged = match self.socket.get() {
+            Some(socket) if is_reading => socket.acknowledged(),
+            _ => 0,
+        };
+        if !is_reading || acknowledged >= self.progress.get().acknowledged + MIN_PROGRESS {
+            self.progress.set(Progress {
+                at: now,
+                acknowledged,
+            });
+        }
+    }
+
+    /// Returns whether the client has a response and makes no progress.
+    pub(super) fn is_stalled(&self) -> bool {
+        self.state.get() == State::Response && self.progress.get().at.elapsed() >= STALL_TIME
+    }
+
+    /// Discards a response that the client has not received completely.
+    pub(super) fn discard_response(&self) {
+        if self.state.get() == State::Response
+            && let Some(socket) = self.socket.get()
+        {
+            socket.discard_at_close();
         }
     }
 
@@ -172,7 +233,8 @@ mod tests {
             ("192.0.2.9:80", "192.0.2.9:80"),
             ("[2001:db8::9]:80", "[2001:db8::9]:80"),
         ] {
-            let connection = Connection::new(Some(peer.parse().expect("an address")));
+            let peer_address = Some(peer.parse().expect("an address"));
+            let connection = Connection::new(peer_address, &Addresses::default());
             assert_eq!(
                 connection.peer,
                 Some(expected.parse().expect("an address")),

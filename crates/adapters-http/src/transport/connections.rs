@@ -5,6 +5,7 @@ pub(super) mod tests;
 
 use std::{
     cell::{Cell, RefCell},
+    cmp::Reverse,
     collections::BTreeMap,
     net::SocketAddr,
     rc::Rc,
@@ -17,12 +18,20 @@ use std::{
 
 use actix_http::ServiceConfig;
 use tokio::{
-    sync::{Notify, watch},
+    sync::{Mutex, Notify, watch},
     time::{Instant, sleep, timeout},
 };
 
-use super::connection::{Connection, End, Stage, State};
-use crate::{limits::Limits, metrics::ConnectionLimit, middleware::request_log::RequestLog};
+use super::{
+    addresses::Addresses,
+    connection::{Connection, End, Stage, State},
+    socket::Socket,
+};
+use crate::{
+    limits::Limits,
+    metrics::ConnectionLimit,
+    middleware::{request_log::RequestLog, trusted_proxies::TrustedProxies},
+};
 
 /// Interval in which the timeouts are checked. A timer for each connection would cost memory, and time with each
 /// request.
@@ -30,9 +39,6 @@ const INTERVAL: Duration = Duration::from_millis(200);
 
 /// The same while the server stops.
 const STOP_INTERVAL: Duration = Duration::from_millis(20);
-
-/// Time after which a client that only reads its response makes room for others.
-const READING_TIME: Duration = Duration::from_mins(1);
 
 /// The largest list takes a tenth of it.
 const MIN_HELD_BYTES: usize = 1024 * 1024;
@@ -44,6 +50,9 @@ pub(crate) struct Connections {
     /// Contains the date of responses.
     pub(super) config: ServiceConfig,
     open: RefCell<BTreeMap<u64, Rc<Connection>>>,
+    addresses: Addresses,
+    /// One connection at a time takes a step of its TLS handshake.
+    pub(super) handshake_turn: Mutex<()>,
     next_id: Cell<u64>,
     /// Sum of the bytes that responses hold.
     held_bytes: Cell<usize>,
@@ -65,6 +74,7 @@ impl Connections {
     /// Creates the connections of one of the workers that share these limits.
     pub(crate) fn new(
         limits: &Limits,
+        proxies: TrustedProxies,
         log: Rc<RequestLog>,
         load: Arc<AtomicUsize>,
         stages: watch::Receiver<Stage>,
@@ -74,6 +84,8 @@ impl Connections {
             limits: limits.clone(),
             config: ServiceConfig::default(),
             open: RefCell::default(),
+            addresses: Addresses::new(proxies),
+            handshake_turn: Mutex::default(),
             next_id: Cell::default(),
             held_bytes: Cell::default(),
             load,
@@ -95,14 +107,17 @@ impl Connections {
     pub(crate) async fn admit(self: &Rc<Self>, peer: Option<SocketAddr>) -> Slot {
         self.log.metrics.connections_accepted.inc();
         self.log.metrics.connections_open.inc();
+        if self.is_full() {
+            self.log.record_full(self.limits.max_connections);
+        }
         while self.is_full() {
             self.make_room();
-            // A reader can be old enough later.
+            // A client can make no progress later.
             let _ = timeout(INTERVAL, self.room.notified()).await;
         }
         let id = self.next_id.get();
         self.next_id.set(id + 1);
-        let connection = Rc::new(Connection::new(peer));
+        let connection = Rc::new(Connection::new(peer, &self.addresses));
         self.open.borrow_mut().insert(id, Rc::clone(&connection));
         Slot {
             id,
@@ -112,20 +127,26 @@ impl Connections {
     }
 
     /// Ends the oldest connection that only drops input; without one, the oldest without a complete request; without
-    /// one, the oldest whose client has only been reading its response for [`READING_TIME`].
+    /// one, a connection whose client makes no progress with its response: of the address with the most connections,
+    /// the one whose last progress is the oldest.
     fn make_room(&self) {
         let rank = |connection: &Connection| match connection.state.get() {
-            State::Closing => Some(0),
-            State::Handshake | State::Idle | State::Head | State::Body => Some(1),
-            State::Response if connection.since.get().elapsed() >= READING_TIME => Some(2),
+            State::Closing => Some((0, Reverse(0), connection.since.get())),
+            State::Handshake | State::Idle | State::Head | State::Body => {
+                Some((1, Reverse(0), connection.since.get()))
+            }
+            State::Response if connection.is_stalled() => {
+                let share = connection.address.connections();
+                Some((2, Reverse(share), connection.progress.get().at))
+            }
             State::Request | State::Response => None,
         };
         let open = self.open.borrow();
-        let ranked = open.values().filter_map(|connection| {
-            Some(((rank(connection)?, connection.since.get()), connection))
-        });
-        if let Some((_, oldest)) = ranked.min_by_key(|(rank, _)| *rank) {
-            oldest.close(End::Limit(ConnectionLimit::MaxConnections));
+        let ranked = open
+            .values()
+            .filter_map(|connection| Some((rank(connection)?, connection)));
+        if let Some((_, first)) = ranked.min_by_key(|(rank, _)| *rank) {
+            first.close(End::Limit(ConnectionLimit::MaxConnections));
         }
     }
 
@@ -161,7 +182,9 @@ impl Connections {
                 stop_began.get_or_insert_with(Instant::now);
             }
             let now = Instant::now();
+            let is_full = self.is_full();
             for connection in self.open.borrow().values() {
+                connection.measure(is_full, now);
                 if let Some(end) =
                     connection.due_end(&self.limits, stage, stop_began.unwrap_or(now), now)
                     && connection.end.get().is_none()
@@ -190,6 +213,11 @@ impl Connections {
 }
 
 impl Slot {
+    /// Shows the socket of the connection to its worker.
+    pub(crate) fn attach(&self, socket: Socket) {
+        let _ = self.connection.socket.set(socket);
+    }
+
     /// Changes the state of the connection. A request that has arrived meanwhile keeps the connection open.
     pub(super) fn enter(&self, state: State) {
         let now = Instant::now();
@@ -205,11 +233,16 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
+        let connection = &self.connection;
         self.connections.open.borrow_mut().remove(&self.id);
-        self.connections.release(&self.connection);
+        self.connections
+            .addresses
+            .remove(connection.peer, &connection.address);
+        self.connections.release(connection);
         let metrics = &self.connections.log.metrics;
-        if let Some(End::Limit(limit)) = self.connection.end.get() {
+        if let Some(End::Limit(limit)) = connection.end.get() {
             metrics.connections_refused[limit as usize].inc();
+            connection.discard_response();
         }
         metrics.connections_open.dec();
         self.connections.load.fetch_sub(1, Ordering::Relaxed);

@@ -4,7 +4,7 @@
 //! which a client may neither read nor send.
 //!
 //! **Invariant.** New connections use the identity that was read last without an error ([`identity`]); open ones go on.
-//! A handshake has a timeout and takes the slot of a connection. HTTP/1.1 is the only protocol. At most
+//! A handshake has a timeout, takes the slot of a connection, and takes turns with others ([`turns`]). HTTP/1.1 is the only protocol. At most
 //! 16 KiB wait in a connection for its socket. A connection that ends without a closing message is the end of the
 //! input, and closing waits for a client as long as without TLS.
 //!
@@ -14,18 +14,24 @@
 mod identity;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 use std::{
     io,
+    mem::{Discriminant, discriminant},
     sync::{Arc, atomic::AtomicU64},
 };
 
 use prometheus_client::metrics::gauge::Gauge;
-use tokio::{net::TcpStream, sync::watch};
+use rustls::{CertificateError, Error};
+use tokio::sync::watch;
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
+use tracing::field::display;
 
 pub use self::identity::{TlsFiles, TlsFilesError, TlsIdentity};
-use super::{connection::State, connections::Slot};
+use self::turns::in_turns;
+use super::{connection::State, connections::Slot, socket::Socket};
+use crate::warnings::OncePerMinute;
 
 /// Maximum number of bytes that TLS accepts for a connection and that are not in the socket yet, the same as in the
 /// socket. A write into this buffer counts as written.
@@ -37,6 +43,8 @@ pub struct CurrentTlsIdentity {
     identity: watch::Sender<Arc<TlsIdentity>>,
     /// End of the certificate in seconds since 1970.
     pub(crate) expiry: Gauge<u64, AtomicU64>,
+    /// Warnings that the certificate of a client was refused.
+    refusals: Arc<OncePerMinute<Discriminant<CertificateError>>>,
 }
 
 impl CurrentTlsIdentity {
@@ -47,6 +55,7 @@ impl CurrentTlsIdentity {
         Self {
             identity: watch::Sender::new(Arc::new(identity)),
             expiry,
+            refusals: Arc::default(),
         }
     }
 
@@ -76,9 +85,9 @@ impl CurrentTlsIdentity {
 /// If the handshake fails or is ended.
 pub(crate) async fn accept(
     identity: &CurrentTlsIdentity,
-    stream: TcpStream,
+    stream: Socket,
     slot: &Slot,
-) -> io::Result<TlsStream<TcpStream>> {
+) -> io::Result<TlsStream<Socket>> {
     slot.enter(State::Handshake);
     let handshake =
         TlsAcceptor::from(Arc::clone(&identity.get().config)).accept_with(stream, |connection| {
@@ -86,10 +95,18 @@ pub(crate) async fn accept(
         });
     let stream = tokio::select! {
         biased;
-        stream = handshake => stream,
+        stream = in_turns(slot, handshake) => stream,
         end = slot.connection.ended() => Err(io::Error::other(end)),
     };
     stream.inspect_err(|error| {
-        tracing::debug!(client = slot.connection.peer.map(display), reason = %error, "TLS handshake failed");
+        let client = slot.connection.peer.map(display);
+        let refused = error.get_ref().and_then(|cause| cause.downcast_ref());
+        if let Some(Error::InvalidCertificate(reason)) = refused
+            && identity.refusals.admits(discriminant(reason))
+        {
+            tracing::warn!(client, %reason, "the TLS certificate of a client is refused");
+        } else {
+            tracing::debug!(client, reason = %error, "TLS handshake failed");
+        }
     })
 }

@@ -12,7 +12,13 @@ pub(in crate::transport) struct Worker {
 impl Worker {
     pub(in crate::transport) fn start(limits: &Limits) -> Self {
         let (stage, stages) = watch::channel(Stage::Serving);
-        let connections = Connections::new(limits, Rc::default(), Arc::default(), stages);
+        let connections = Connections::new(
+            limits,
+            TrustedProxies::default(),
+            Rc::default(),
+            Arc::default(),
+            stages,
+        );
         spawn_local(Rc::clone(&connections).watch());
         Self { connections, stage }
     }
@@ -24,8 +30,10 @@ fn connections(max_connections: usize) -> Rc<Connections> {
         max_unsent_bytes: 0,
         ..Limits::default()
     };
+    let proxies = TrustedProxies::parse(&["10.0.0.0/8".to_owned()]).expect("a network");
     Connections::new(
         &limits,
+        proxies,
         Rc::default(),
         Arc::default(),
         watch::channel(Stage::Serving).1,
@@ -108,4 +116,78 @@ async fn beyond_the_maximum_of_held_bytes_the_oldest_connection_that_holds_some_
         );
         connections.release(&newer.connection);
     }
+}
+
+/// Admits a connection of this client.
+async fn admitted(connections: &Rc<Connections>, client: [u8; 4]) -> Slot {
+    let peer = SocketAddr::from((client, 40_000));
+    connections.admit(Some(peer)).await
+}
+
+#[tokio::test(flavor = "local", start_paused = true)]
+async fn a_client_that_acknowledges_nothing_of_its_response_makes_room_after_two_seconds() {
+    let limits = Limits {
+        max_connections: 1,
+        ..Limits::default()
+    };
+    let worker = Worker::start(&limits);
+    let slot = worker.connections.admit(None).await;
+    slot.enter(State::Response);
+    // A table that was not full, and a client that did not have a response, are no reason to close it sooner.
+    advance(Duration::from_mins(1)).await;
+    slot.enter(State::Request);
+    advance(INTERVAL).await;
+    slot.enter(State::Response);
+
+    let start = Instant::now();
+    let mut admission = Box::pin(worker.connections.admit(None));
+    assert!(admission.as_mut().now_or_never().is_none());
+    tokio::select! {
+        end = slot.connection.ended() => {
+            assert_eq!(end, End::Limit(ConnectionLimit::MaxConnections));
+        }
+        _ = admission.as_mut() => panic!("the connection is open"),
+    }
+    let bounds = Duration::from_secs(2)..=Duration::from_secs(2) + 3 * INTERVAL;
+    assert!(bounds.contains(&start.elapsed()), "{:?}", start.elapsed());
+
+    drop(slot);
+    assert!(admission.now_or_never().is_some());
+}
+
+#[tokio::test(flavor = "local", start_paused = true)]
+async fn of_the_address_with_the_most_connections_the_client_without_progress_for_longest_makes_room()
+ {
+    let proxy = [10, 0, 0, 1];
+    let greedy = [192, 0, 2, 1];
+    let modest = [192, 0, 2, 2];
+    let connections = connections(7);
+    let mut slots = Vec::new();
+    for client in [modest, proxy, proxy, proxy, greedy, greedy, greedy] {
+        let slot = admitted(&connections, client).await;
+        slot.enter(State::Response);
+        slots.push(slot);
+        advance(Duration::from_secs(1)).await;
+    }
+    // The oldest connection of the greedy address makes progress later than the others.
+    advance(Duration::from_secs(10)).await;
+    let now = Instant::now();
+    slots[4].connection.measure(false, now);
+    advance(Duration::from_secs(1)).await;
+    slots[5]
+        .connection
+        .measure(false, Instant::now() - Duration::from_secs(5));
+
+    let mut order = Vec::new();
+    for _ in 0..6 {
+        connections.make_room();
+        let closed = |slot: &Slot| slot.connection.end.get().is_some();
+        let Some(index) = slots.iter().position(closed) else {
+            break;
+        };
+        order.push(slots.remove(index).connection.peer.map(|peer| peer.ip()));
+    }
+    let expected = [greedy, greedy, modest, proxy, proxy, proxy];
+    assert_eq!(order, expected.map(|client| Some(client.into())));
+    assert_eq!(slots.len(), 1, "a client that made progress a second ago");
 }

@@ -4,7 +4,7 @@ use animal_store_test_servers::{Certificates, tls_client};
 use tempfile::TempDir;
 use tokio::{
     io::AsyncWriteExt,
-    net::TcpListener,
+    net::{TcpListener, TcpStream},
     task::{JoinHandle, spawn_local, yield_now},
     time::Instant,
 };
@@ -17,7 +17,7 @@ use crate::{
     transport::{client::Client, connection::Stage, connections::tests::Worker},
 };
 
-type ServerStream = TlsStream<TcpStream>;
+type ServerStream = TlsStream<Socket>;
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 const IDLE_GRACE: Duration = Duration::from_secs(1);
@@ -60,7 +60,7 @@ impl TlsWorker {
         let client = TcpStream::connect(listener.local_addr().unwrap())
             .await
             .unwrap();
-        let (server, _) = listener.accept().await.unwrap();
+        let server = Socket::new(listener.accept().await.unwrap().0);
         let (identity, slot) = (
             self.identity.clone(),
             self.worker.connections.admit(None).await,
