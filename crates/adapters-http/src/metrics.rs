@@ -14,12 +14,17 @@ mod labels;
 
 use std::{
     fmt, iter,
+    net::IpAddr,
     ops::Range,
     sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 
-use actix_web::{HttpResponse, http::StatusCode, web::Data};
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::{StatusCode, Version, header::HOST},
+    web::Data,
+};
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeMetric, text::encode},
@@ -68,6 +73,9 @@ pub(crate) struct HttpMetrics {
     pub(crate) connections_refused: [Counter; ConnectionLimit::ALL.len()],
     workers: Workers,
 }
+
+/// Whether the management listener has a loopback address.
+pub(crate) struct IsLoopback(pub(crate) bool);
 
 /// The runtimes of the workers, which are read at each scrape.
 #[derive(Debug, Clone, Default)]
@@ -196,13 +204,37 @@ impl HttpMetrics {
     }
 }
 
-/// 200 with every metric of the registry.
-pub(crate) async fn serve(registry: Data<Registry>) -> Result<HttpResponse, ApiError> {
+/// 200 with every metric of the registry. On a loopback address, 421 for a page of a browser whose own name resolves to
+/// this address.
+pub(crate) async fn serve(
+    registry: Data<Registry>,
+    is_loopback: Data<IsLoopback>,
+    request: HttpRequest,
+) -> Result<HttpResponse, ApiError> {
+    if is_loopback.0 && !names_this_machine(&request) {
+        return Ok(HttpResponse::new(StatusCode::MISDIRECTED_REQUEST));
+    }
     let mut text = String::new();
     encode(&mut text, &registry).map_err(|error| ApiError::Internal(error.into()))?;
     Ok(HttpResponse::Ok()
         .content_type("application/openmetrics-text; version=1.0.0; charset=utf-8")
         .body(text))
+}
+
+/// Whether a request is for an IP address or `localhost`.
+fn names_this_machine(request: &HttpRequest) -> bool {
+    let host = match (request.uri().authority(), request.headers().get(HOST)) {
+        (Some(authority), _) => authority.as_str(),
+        (None, Some(host)) => host.to_str().unwrap_or_default(),
+        (None, None) => return request.version() < Version::HTTP_11,
+    };
+    // An IPv6 address has brackets.
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if !port.contains(']') => name,
+        _ => host,
+    };
+    let address = name.trim_start_matches('[').trim_end_matches(']');
+    name.eq_ignore_ascii_case("localhost") || address.parse::<IpAddr>().is_ok()
 }
 
 /// Metrics in no registry.

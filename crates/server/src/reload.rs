@@ -163,6 +163,9 @@ impl Certificates {
                 let expires = format_rfc3339_seconds(identity.expires());
                 tracing::warn!(target: RELOAD_TARGET, %expires, "the TLS certificate has expired: clients refuse it");
             }
+            if identity.has_expired_authority() {
+                tracing::warn!(target: RELOAD_TARGET, "an authority of http.tls.client_ca_file has expired");
+            }
         }
         self.last = read;
     }

@@ -19,6 +19,8 @@ use crate::config::{self, KeysConfig, Sources, SqliteConfig, StorageConfig, read
 
 /// A certificate that ends within this time is a warning.
 const RENEWAL_TIME: Duration = Duration::from_hours(14 * 24);
+/// A longer RSA key makes each handshake slow.
+const MAX_RSA_BITS: usize = 2048;
 /// The names of the verdicts, the best first.
 const VERDICTS: [&str; 4] = ["ok", "unknown", "warning", "error"];
 
@@ -107,16 +109,36 @@ async fn examine_file(sqlite: &SqliteConfig) -> Vec<Finding> {
     animal_store_adapters_sqlite::diagnose(&sqlite.path, sqlite.settings.timeout).await
 }
 
-/// Examines the certificate, if there is one. It does not keep the stores from being examined.
-fn examine_tls(sources: &Sources) -> Option<Finding> {
+/// Examines the certificates, if there are some. They do not keep the stores from being examined.
+fn examine_tls(sources: &Sources) -> Vec<Finding> {
     match config::load(sources, |values| Some(read_tls(values))) {
-        Ok(tls) => tls.map(|tls| examine_certificate(&tls.get())),
-        Err(error) => Some(Finding::error(
+        Ok(None) => Vec::new(),
+        Ok(Some(tls)) => examine_identity(&tls.get()),
+        Err(error) => vec![Finding::error(
             "http.tls",
             error.one_line(),
             "correct the files or the keys",
-        )),
+        )],
     }
+}
+
+fn examine_identity(identity: &TlsIdentity) -> Vec<Finding> {
+    let mut findings = vec![examine_certificate(identity)];
+    if let Some(bits) = identity.rsa_bits.filter(|&bits| bits > MAX_RSA_BITS) {
+        findings.push(Finding::warning(
+            "http.tls.key",
+            format!("RSA with {bits} bits: a handshake takes milliseconds of CPU"),
+            "use a key on the curve P-256, or RSA with 2048 bits",
+        ));
+    }
+    if identity.has_expired_authority() {
+        findings.push(Finding::warning(
+            "http.tls.client_ca",
+            "an authority of clients has expired: its certificates are still accepted",
+            "replace it in http.tls.client_ca_file",
+        ));
+    }
+    findings
 }
 
 fn examine_certificate(identity: &TlsIdentity) -> Finding {

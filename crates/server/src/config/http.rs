@@ -164,6 +164,12 @@ pub(crate) fn read_tls(values: &mut Values) -> Option<CurrentTlsIdentity> {
             values.label(cert)
         ));
     }
+    if identity.has_expired_authority() {
+        values.warnings.push(format!(
+            "{} contains an authority that has expired: its certificates are still accepted",
+            values.label(client_ca)
+        ));
+    }
     Some(CurrentTlsIdentity::new(identity))
 }
 

@@ -19,10 +19,18 @@ use rustls::{
     version::{TLS12, TLS13},
 };
 use thiserror::Error;
-use x509_cert::{Certificate, der::Decode};
+use x509_cert::{
+    Certificate, Version,
+    der::{Decode, Reader, SliceReader, asn1::UintRef},
+    ext::pkix::BasicConstraints,
+    spki::{ObjectIdentifier, SubjectPublicKeyInfoOwned},
+};
 
 /// The only protocol that clients can negotiate. The transport decides which bytes of HTTP/1 actix receives.
 const HTTP_1: &[u8] = b"http/1.1";
+
+/// The algorithm of RSA keys (RFC 8017, appendix A.1).
+const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
 
 /// PEM files with the identity of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,6 +67,10 @@ pub struct TlsIdentity {
     client_authorities: Vec<CertificateDer<'static>>,
     /// Since 1970.
     pub(super) expires: Duration,
+    /// The earliest end of an authority of clients, since 1970.
+    authorities_expire: Option<Duration>,
+    /// Length of the key in bits, if it is one of RSA.
+    pub rsa_bits: Option<usize>,
 }
 
 impl TlsFiles {
@@ -75,17 +87,16 @@ impl TlsFiles {
         let certificate = Certificate::from_der(&chain[0]).map_err(|error| invalid(&error))?;
         let key = read_private_key(&self.private_key).map_err(TlsFilesError::PrivateKey)?;
         let provider = Arc::new(ring::default_provider());
-        let (client_authorities, verifier) = match &self.client_authorities {
-            Some(path) => {
-                client_verifier(path, &provider).map_err(TlsFilesError::ClientAuthorities)?
-            }
-            None => (Vec::new(), WebPkiClientVerifier::no_client_auth()),
+        let clients = match &self.client_authorities {
+            Some(path) => ClientAuthorities::load(path, &provider)
+                .map_err(TlsFilesError::ClientAuthorities)?,
+            None => ClientAuthorities::none(),
         };
         let config =
             ServerConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13, &TLS12]);
         let config = config.and_then(|config| {
             config
-                .with_client_cert_verifier(verifier)
+                .with_client_cert_verifier(clients.verifier)
                 .with_single_cert(chain.clone(), key)
         });
         let mut config = config.map_err(|error| match error {
@@ -99,7 +110,7 @@ impl TlsFiles {
                 self.private_key.display()
             )),
         })?;
-        if client_authorities.is_empty() {
+        if clients.certificates.is_empty() {
             config.ticketer = ring::Ticketer::new().map_err(|error| invalid(&error))?;
         } else {
             // A resumed session would skip the check of the certificate. Without a ticketer, there are no tickets.
@@ -107,38 +118,92 @@ impl TlsFiles {
             config.send_tls13_tickets = 0;
         }
         config.alpn_protocols = vec![HTTP_1.to_vec()];
-        let expires = certificate
-            .tbs_certificate
-            .validity
-            .not_after
-            .to_unix_duration();
-        let (files, config) = (self.clone(), Arc::new(config));
         Ok(TlsIdentity {
-            files,
-            config,
+            files: self.clone(),
+            config: Arc::new(config),
             chain,
-            client_authorities,
-            expires,
+            client_authorities: clients.certificates,
+            expires: end(&certificate),
+            authorities_expire: clients.expire,
+            rsa_bits: rsa_bits(&certificate.tbs_certificate.subject_public_key_info),
         })
     }
 }
 
-/// Reads authorities, and returns a verifier of the certificates that they have signed.
-fn client_verifier(
-    path: &Path,
-    provider: &Arc<CryptoProvider>,
-) -> Result<(Vec<CertificateDer<'static>>, Arc<dyn ClientCertVerifier>), String> {
-    let unusable = |error: &dyn fmt::Display| format!("{} cannot be used: {error}", path.display());
-    let authorities = read_certificates(path)?;
-    let mut roots = RootCertStore::empty();
-    for authority in &authorities {
-        roots
-            .add(authority.clone())
-            .map_err(|error| unusable(&error))?;
+/// The authorities of clients.
+struct ClientAuthorities {
+    certificates: Vec<CertificateDer<'static>>,
+    /// Verifies the certificates that they have signed.
+    verifier: Arc<dyn ClientCertVerifier>,
+    /// The earliest of their ends, since 1970.
+    expire: Option<Duration>,
+}
+
+impl ClientAuthorities {
+    fn none() -> Self {
+        Self {
+            certificates: Vec::new(),
+            verifier: WebPkiClientVerifier::no_client_auth(),
+            expire: None,
+        }
     }
-    let verifier =
-        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider)).build();
-    Ok((authorities, verifier.map_err(|error| unusable(&error))?))
+
+    fn load(path: &Path, provider: &Arc<CryptoProvider>) -> Result<Self, String> {
+        let unusable =
+            |error: &dyn fmt::Display| format!("{} cannot be used: {error}", path.display());
+        let certificates = read_certificates(path)?;
+        let mut roots = RootCertStore::empty();
+        let mut ends = Vec::new();
+        for der in &certificates {
+            let certificate = Certificate::from_der(der).map_err(|error| unusable(&error))?;
+            if !is_authority(&certificate) {
+                let subject = &certificate.tbs_certificate.subject;
+                return Err(unusable(&format!("{subject} is no authority (CA:TRUE)")));
+            }
+            ends.push(end(&certificate));
+            roots.add(der.clone()).map_err(|error| unusable(&error))?;
+        }
+        let verifier =
+            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
+                .build()
+                .map_err(|error| unusable(&error))?;
+        Ok(Self {
+            certificates,
+            verifier,
+            expire: ends.into_iter().min(),
+        })
+    }
+}
+
+/// Whether a certificate may sign others. One of version 1 cannot say so: it is a root if it has signed itself.
+fn is_authority(certificate: &Certificate) -> bool {
+    let certificate = &certificate.tbs_certificate;
+    match certificate.get::<BasicConstraints>() {
+        Ok(Some((_, constraints))) => constraints.ca,
+        Ok(None) => certificate.version == Version::V1 && certificate.issuer == certificate.subject,
+        Err(_) => false,
+    }
+}
+
+/// Returns the end of a certificate, since 1970.
+fn end(certificate: &Certificate) -> Duration {
+    let validity = certificate.tbs_certificate.validity;
+    validity.not_after.to_unix_duration()
+}
+
+/// Returns the length of a key in bits, if it is one of RSA: a sequence of modulus and exponent.
+fn rsa_bits(key: &SubjectPublicKeyInfoOwned) -> Option<usize> {
+    if key.algorithm.oid != RSA {
+        return None;
+    }
+    let mut reader = SliceReader::new(key.subject_public_key.raw_bytes()).ok()?;
+    reader
+        .sequence(|sequence| {
+            let modulus: UintRef<'_> = sequence.decode()?;
+            let _exponent: UintRef<'_> = sequence.decode()?;
+            Ok(8 * modulus.as_bytes().len())
+        })
+        .ok()
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
@@ -174,6 +239,12 @@ impl TlsIdentity {
     /// End of the certificate.
     pub fn expires(&self) -> SystemTime {
         UNIX_EPOCH + self.expires
+    }
+
+    /// Whether an authority of clients has expired. The certificates that it has signed are still accepted.
+    pub fn has_expired_authority(&self) -> bool {
+        self.authorities_expire
+            .is_some_and(|end| UNIX_EPOCH + end < SystemTime::now())
     }
 
     /// Time until the end of the certificate. `None` if it has expired.

@@ -1,4 +1,7 @@
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{
+    cell::RefCell, future::poll_fn, net::SocketAddr, path::Path, rc::Rc, sync::Arc, task::Poll,
+    time::Duration,
+};
 
 use animal_store_test_servers::{Certificates, tls_client};
 use tempfile::TempDir;
@@ -192,4 +195,60 @@ fn an_identity_is_replaced_only_by_another_one() {
     })));
     assert!(current.replace(load(&files)));
     assert!(!Arc::ptr_eq(&before, &config(&current)));
+}
+
+/// A handshake with this number of steps, each of which is logged under its name.
+fn steps(
+    count: usize,
+    name: &'static str,
+    log: &Rc<RefCell<Vec<&'static str>>>,
+) -> impl Future<Output = ()> + use<> {
+    let log = Rc::clone(log);
+    let mut left = count;
+    poll_fn(move |context| {
+        log.borrow_mut().push(name);
+        left -= 1;
+        context.waker().wake_by_ref();
+        if left == 0 {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+}
+
+#[tokio::test(flavor = "local")]
+async fn addresses_take_turns_with_the_steps_of_handshakes_and_other_tasks_run_between_them() {
+    let limits = Limits {
+        max_connections: 10,
+        ..Limits::default()
+    };
+    let worker = Worker::start(&limits);
+    let log = Rc::default();
+    for (name, client) in [("a", 1), ("a", 1), ("a", 1), ("b", 2), ("c", 3)] {
+        let peer = SocketAddr::from(([192, 0, 2, client], 40_000));
+        let slot = worker.connections.admit(Some(peer)).await;
+        let handshake = steps(2, name, &log);
+        spawn_local(async move { in_turns(&slot, handshake).await });
+    }
+    let requests = Rc::clone(&log);
+    spawn_local(async move {
+        for _ in 0..20 {
+            requests.borrow_mut().push("request");
+            yield_now().await;
+        }
+    });
+    worker.connections.closed().await;
+
+    let log = log.borrow();
+    let handshakes: Vec<_> = log
+        .iter()
+        .copied()
+        .filter(|name| *name != "request")
+        .collect();
+    assert_eq!(handshakes.len(), 10, "{log:?}");
+    assert_eq!(handshakes.concat()[..6], *"abcabc", "{log:?}");
+    // Two handshakes can be neighbours: one at the end of a round of all tasks, one at the start of the next.
+    let has_request = |tasks: &[&str]| tasks.contains(&"request");
+    assert!(log.windows(3).all(has_request), "{log:?}");
 }

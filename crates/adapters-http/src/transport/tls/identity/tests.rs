@@ -1,3 +1,5 @@
+use std::process::Command;
+
 use animal_store_test_servers::Certificates;
 use tempfile::TempDir;
 
@@ -38,6 +40,9 @@ fn a_file_that_cannot_be_used_is_named_with_the_reason_and_without_its_text() {
         "chain",
         "-----BEGIN CERTIFICATE-----\nc2VjcmV0\n-----END CERTIFICATE-----\n",
     );
+    let [authority, leaf] = [&certificates.authority, &certificates.client]
+        .map(|path| fs::read_to_string(path).unwrap());
+    let bundle = write("bundle", &(authority + &leaf));
     let certificate = |path: &Path| TlsFiles {
         certificate: path.to_owned(),
         ..good.clone()
@@ -98,6 +103,14 @@ fn a_file_that_cannot_be_used_is_named_with_the_reason_and_without_its_text() {
             authorities(&chain),
             "ClientAuthorities: …chain cannot be used: ",
         ),
+        (
+            authorities(&certificates.client),
+            "ClientAuthorities: …client.pem cannot be used: CN=client",
+        ),
+        (
+            authorities(&bundle),
+            "ClientAuthorities: …bundle cannot be used: CN=client",
+        ),
     ] {
         let error = files.load().expect_err(expected);
         let variant = match &error {
@@ -131,4 +144,68 @@ fn an_identity_has_the_end_of_its_certificate_and_shows_no_key() {
         format!("{identity:?}"),
         "TlsIdentity { expires: 1577836800s, .. }"
     );
+}
+
+/// Makes a certificate with OpenSSL, which has signed itself, and returns it with its key.
+fn self_signed(folder: &Path, options: &[&str]) -> [PathBuf; 2] {
+    let files = ["own.pem", "own-key.pem"].map(|name| folder.join(name));
+    let output = Command::new("openssl")
+        .args(["req", "-x509", "-nodes", "-subj", "/CN=own", "-days", "1"])
+        .arg("-out")
+        .arg(&files[0])
+        .arg("-keyout")
+        .arg(&files[1])
+        .args(options)
+        .output()
+        .expect("OpenSSL is installed");
+    assert!(output.status.success(), "{output:?}");
+    files
+}
+
+#[test]
+fn only_a_key_of_rsa_has_a_length() {
+    let folder = TempDir::new().unwrap();
+    for (algorithm, bits) in [
+        (&["rsa:2048"][..], Some(2048)),
+        (&["rsa:3072"], Some(3072)),
+        (&["ec", "-pkeyopt", "ec_paramgen_curve:P-256"], None),
+        (&["ed25519"], None),
+    ] {
+        let options = [&["-newkey"], algorithm].concat();
+        let [certificate, private_key] = self_signed(folder.path(), &options);
+        let files = TlsFiles {
+            certificate,
+            private_key,
+            client_authorities: None,
+        };
+        assert_eq!(files.load().unwrap().rsa_bits, bits, "{algorithm:?}");
+    }
+}
+
+#[test]
+fn an_authority_of_clients_may_sign_others_and_an_expired_one_is_noticed() {
+    let folder = TempDir::new().unwrap();
+    let certificates = Certificates::make(folder.path());
+    let load = |authority: &Path| {
+        let files = TlsFiles {
+            client_authorities: Some(authority.to_owned()),
+            ..files(&certificates)
+        };
+        files.load().map(|identity| identity.has_expired_authority())
+    };
+    assert_eq!(load(&certificates.authority), Ok(false));
+
+    let strangers = TempDir::new().unwrap();
+    let end = SystemTime::now() - Duration::from_hours(1);
+    let expired = Certificates::make_until(strangers.path(), end).authority;
+    assert_eq!(load(&expired), Ok(true));
+
+    let constraints = |text| ["-newkey", "ed25519", "-addext", text];
+    for (constraints, is_authority) in [
+        (constraints("basicConstraints=critical,CA:TRUE"), true),
+        (constraints("basicConstraints=critical,CA:FALSE"), false),
+    ] {
+        let [own, _] = self_signed(folder.path(), &constraints);
+        assert_eq!(load(&own).is_ok(), is_authority, "{constraints:?}");
+    }
 }
