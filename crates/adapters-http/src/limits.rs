@@ -18,7 +18,7 @@ pub struct Limits {
     /// Number of worker threads.
     pub workers: usize,
     /// Maximum number of open connections. Beyond it, the one that has had no request for the longest time is closed;
-    /// if there is none, further connections wait until one has only read its response for a minute.
+    /// if there is none, further connections wait until a client makes no progress with its response.
     pub max_connections: usize,
     /// Maximum number of bytes that response bodies hold while they are sent. Beyond it, the connection that has been
     /// sending for the longest time is closed.

@@ -10,21 +10,17 @@
 //! **Proof.** The unit tests of [`labels`]; `server/tests/api/metrics.rs` reads the counts of requests and connections;
 //! `server/tests/process/metrics_documentation.rs` compares the response with the document.
 
+mod hosts;
 mod labels;
 
 use std::{
     fmt, iter,
-    net::IpAddr,
     ops::Range,
     sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 
-use actix_web::{
-    HttpRequest, HttpResponse,
-    http::{StatusCode, Version, header::HOST},
-    web::Data,
-};
+use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web::Data};
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeMetric, text::encode},
@@ -39,6 +35,7 @@ use prometheus_client::{
 };
 use tokio::runtime::{Handle, RuntimeMetrics};
 
+pub(crate) use self::hosts::Hosts;
 use self::labels::MethodLabel;
 pub(crate) use self::labels::{ConnectionLimit, Operation, RequestLabels, Shed};
 use crate::{error::ApiError, pets::DEPRECATION};
@@ -73,9 +70,6 @@ pub(crate) struct HttpMetrics {
     pub(crate) connections_refused: [Counter; ConnectionLimit::ALL.len()],
     workers: Workers,
 }
-
-/// Whether the management listener has a loopback address.
-pub(crate) struct IsLoopback(pub(crate) bool);
 
 /// The runtimes of the workers, which are read at each scrape.
 #[derive(Debug, Clone, Default)]
@@ -204,14 +198,13 @@ impl HttpMetrics {
     }
 }
 
-/// 200 with every metric of the registry. On a loopback address, 421 for a page of a browser whose own name resolves to
-/// this address.
+/// 200 with every metric of the registry, or 421 for a host that is not admitted.
 pub(crate) async fn serve(
     registry: Data<Registry>,
-    is_loopback: Data<IsLoopback>,
+    hosts: Data<Hosts>,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    if is_loopback.0 && !names_this_machine(&request) {
+    if !hosts.admit(request.head()) {
         return Ok(HttpResponse::new(StatusCode::MISDIRECTED_REQUEST));
     }
     let mut text = String::new();
@@ -219,22 +212,6 @@ pub(crate) async fn serve(
     Ok(HttpResponse::Ok()
         .content_type("application/openmetrics-text; version=1.0.0; charset=utf-8")
         .body(text))
-}
-
-/// Whether a request is for an IP address or `localhost`.
-fn names_this_machine(request: &HttpRequest) -> bool {
-    let host = match (request.uri().authority(), request.headers().get(HOST)) {
-        (Some(authority), _) => authority.as_str(),
-        (None, Some(host)) => host.to_str().unwrap_or_default(),
-        (None, None) => return request.version() < Version::HTTP_11,
-    };
-    // An IPv6 address has brackets.
-    let name = match host.rsplit_once(':') {
-        Some((name, port)) if !port.contains(']') => name,
-        _ => host,
-    };
-    let address = name.trim_start_matches('[').trim_end_matches(']');
-    name.eq_ignore_ascii_case("localhost") || address.parse::<IpAddr>().is_ok()
 }
 
 /// Metrics in no registry.

@@ -18,7 +18,7 @@ use crate::{
     cors::{self, AllowedOrigins},
     http_server::HttpServer,
     limits::{Limits, Reloaded},
-    metrics::{HttpMetrics, IsLoopback},
+    metrics::{Hosts, HttpMetrics},
     middleware::{
         in_flight::{self, InFlight, KeyShares},
         request_log::{self, RequestLog},
@@ -167,8 +167,7 @@ pub fn serve_management(
     registry: Arc<Registry>,
 ) -> io::Result<(HttpServer, JoinHandle<io::Result<()>>)> {
     let (readiness, registry) = (readiness.clone(), Data::from(registry));
-    let address = listener.address.ip().to_canonical();
-    let is_loopback = Data::new(IsLoopback(address.is_loopback()));
+    let hosts = Data::new(Hosts::on(listener.address));
     // Its metrics are in no registry: they describe the API listener.
     let log = RequestLog {
         is_quiet: true,
@@ -179,7 +178,7 @@ pub fn serve_management(
         App::new()
             .app_data(Data::new(readiness.clone()))
             .app_data(registry.clone())
-            .app_data(is_loopback.clone())
+            .app_data(hosts.clone())
             .configure(routes::management)
             .wrap_fn(move |request, service| request_log::record(&log, None, request, service))
     })

@@ -1,12 +1,13 @@
 use std::{
     io::{self, ErrorKind, Read, Write},
-    net::{Shutdown, SocketAddr, TcpStream},
+    net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream},
     path::Path,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use rustls::{ClientConnection, Stream};
+use socket2::{Domain, Socket, Type};
 
 use crate::{Response, certificates::tls_client};
 
@@ -38,6 +39,22 @@ impl RawConnection {
     /// If the server accepts no connection.
     pub fn try_open(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect_timeout(&address, Self::TIMEOUT)?;
+        Ok(Self::on(stream))
+    }
+
+    /// Connects from this address. The system acknowledges only a few kilobytes that are not read.
+    #[track_caller]
+    #[must_use]
+    pub fn open_unbuffered(address: SocketAddr, client: Ipv4Addr) -> Self {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+        socket.set_recv_buffer_size(4096).expect("a buffer");
+        let client = SocketAddr::from((client, 0));
+        socket.bind(&client.into()).expect("a local address");
+        socket.connect(&address.into()).expect("a connection");
+        Self::on(socket.into())
+    }
+
+    fn on(stream: TcpStream) -> Self {
         stream
             .set_read_timeout(Some(Self::TIMEOUT))
             .expect("a read timeout");
@@ -45,12 +62,12 @@ impl RawConnection {
             .set_write_timeout(Some(Self::TIMEOUT))
             .expect("a write timeout");
         stream.set_nodelay(true).expect("no delay");
-        Ok(Self {
+        Self {
             stream,
             tls: None,
             sent: String::new(),
             received: Vec::new(),
-        })
+        }
     }
 
     /// Connects to a server named `localhost` with TLS. The handshake takes place when the first bytes are sent.

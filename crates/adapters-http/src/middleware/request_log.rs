@@ -79,17 +79,6 @@ impl RequestLog {
         );
     }
 
-    /// Logs and counts a connection that found every other one in use.
-    pub(crate) fn record_full(&self, max_connections: usize) {
-        self.metrics.connections_full.inc();
-        if self.full.admits(()) {
-            tracing::warn!(
-                max_connections,
-                "every connection is in use: those without a request and those whose client reads nothing are closed"
-            );
-        }
-    }
-
     fn has_line(&self, status: StatusCode) -> bool {
         status.as_u16() >= 400 || !self.errors_only.load(Ordering::Relaxed)
     }

@@ -55,6 +55,15 @@ impl Addresses {
         }
     }
 
+    /// Returns the address with the most connections, and their number.
+    pub(super) fn busiest(&self) -> Option<(IpAddr, usize)> {
+        let known = self.known.borrow();
+        known
+            .iter()
+            .map(|(key, address)| (*key, address.connections()))
+            .max_by_key(|(_, connections)| *connections)
+    }
+
     fn key(&self, peer: Option<SocketAddr>) -> Option<IpAddr> {
         let client = peer?.ip();
         (!self.proxies.contains(client)).then(|| network(client))

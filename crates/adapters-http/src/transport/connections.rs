@@ -21,6 +21,7 @@ use tokio::{
     sync::{Mutex, Notify, watch},
     time::{Instant, sleep, timeout},
 };
+use tracing::field::display;
 
 use super::{
     addresses::Addresses,
@@ -108,7 +109,7 @@ impl Connections {
         self.log.metrics.connections_accepted.inc();
         self.log.metrics.connections_open.inc();
         if self.is_full() {
-            self.log.record_full(self.limits.max_connections);
+            self.note_full();
         }
         while self.is_full() {
             self.make_room();
@@ -123,6 +124,20 @@ impl Connections {
             id,
             connections: Rc::clone(self),
             connection,
+        }
+    }
+
+    /// Counts a connection that found the table full, and warns of that.
+    fn note_full(&self) {
+        self.log.metrics.connections_full.inc();
+        if self.log.full.admits(()) {
+            let busiest = self.addresses.busiest();
+            tracing::warn!(
+                address = busiest.map(|(address, _)| display(address)),
+                connections = busiest.map(|(_, connections)| connections),
+                "a worker has its maximum of connections: idle ones and those without progress are closed, \
+                 first those of the address that has the most"
+            );
         }
     }
 

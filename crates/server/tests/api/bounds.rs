@@ -4,6 +4,8 @@
 //! wait, by a paused clock; those of `limits` the bounds of the management listener; those of `middleware/in_flight`
 //! the permits of requests that wait for their body.
 
+use std::net::Ipv4Addr;
+
 use animal_store_test_servers::{RawConnection, wait_until};
 
 use crate::{
@@ -85,4 +87,70 @@ fn a_reader_of_large_lists_makes_room_for_others() {
         .filter(|&is_cut| is_cut)
         .count();
     assert_eq!(refused(), cut);
+}
+
+const CLIENT: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 1);
+const OTHER_CLIENT: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+const PROXY: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);
+
+/// An application with room for four connections, and a trusted proxy.
+fn small_app() -> TestApp {
+    TestApp::start_with(&[
+        ("http.workers", "1"),
+        ("http.max_connections", "4"),
+        ("http.trusted_proxies", "127.0.0.3"),
+    ])
+}
+
+/// Connections whose clients do not read responses that are larger than every buffer.
+fn unread<const N: usize>(app: &TestApp, client: Ipv4Addr, request: &str) -> [RawConnection; N] {
+    [(); N].map(|()| {
+        let mut connection = RawConnection::open_unbuffered(app.address, client);
+        connection.send(request.repeat(150));
+        connection
+    })
+}
+
+#[test]
+fn if_no_client_reads_its_responses_a_new_one_is_served() {
+    let file = "GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n";
+    let refused = "GET /v1/pets HTTP/1.1\r\nHost: a\r\n\r\n";
+    for (client, request) in [(CLIENT, file), (CLIENT, refused), (PROXY, file)] {
+        let app = small_app();
+        let mut readers: [_; 4] = unread(&app, client, request);
+        // The start of a response is no progress.
+        readers
+            .iter_mut()
+            .for_each(RawConnection::assert_response_begins);
+
+        let mut new = RawConnection::open_unbuffered(app.address, OTHER_CLIENT);
+        new.send(get("/v1/pets"));
+        new.response().assert_status(200);
+        let samples = Samples::read(&app);
+        assert_eq!(samples.http("connections_full_total"), 1);
+        assert_eq!(
+            samples.http(r#"connections_refused_total{reason="max_connections"}"#),
+            1
+        );
+    }
+}
+
+#[test]
+fn a_slow_reader_receives_the_largest_page_while_an_address_that_reads_nothing_makes_room() {
+    let app = small_app();
+    let long_name = "\u{1f9ae}".repeat(255);
+    for _ in 0..100 {
+        app.create(pet(&long_name));
+    }
+    let file = "GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n";
+    let mut slow = RawConnection::open_unbuffered(app.address, OTHER_CLIENT);
+    slow.send(get("/v1/pets?limit=100"));
+    let _greedy: [_; 3] = unread(&app, CLIENT, file);
+
+    for _ in 0..6 {
+        let mut new = RawConnection::open_unbuffered(app.address, CLIENT);
+        new.send(get("/openapi.json"));
+        new.response().assert_status(200);
+    }
+    assert_eq!(slow.response().assert_status(200).ids().len(), 100);
 }

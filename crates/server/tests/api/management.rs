@@ -87,3 +87,19 @@ fn its_timeouts_are_seconds_however_long_those_of_the_api_are() {
         .response()
         .assert_status(408);
 }
+
+#[test]
+fn metrics_on_a_loopback_address_are_a_421_without_a_body_for_the_name_of_another_machine() {
+    let app = TestApp::start();
+    for (path, host, status) in [
+        ("/metrics", "localhost", 200),
+        ("/metrics", "store.example", 421),
+        ("/live", "store.example", 200),
+    ] {
+        let mut connection = RawConnection::open(app.management_address);
+        connection.send(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+        let response = connection.response();
+        response.assert_status(status);
+        assert_eq!(response.text().is_empty(), status == 421, "{response:?}");
+    }
+}

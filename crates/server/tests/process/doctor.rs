@@ -1,6 +1,8 @@
 //! `animal-store doctor`: output and exit codes. The findings about a dependency are tested with its adapter.
 
-use animal_store_test_servers::{PostgresServer, RedisServer};
+use std::{process::Command, time::UNIX_EPOCH};
+
+use animal_store_test_servers::{Certificates, PostgresServer, RedisServer};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -208,4 +210,50 @@ fn backends_in_memory_are_warnings_and_an_invalid_configuration_is_not_examined(
         .args(&["doctor", "--set", "keys.backend=disk"])
         .run()
         .assert_refused(2, &["keys.backend"]);
+}
+
+#[test]
+fn a_long_rsa_key_and_an_expired_authority_of_clients_are_warnings() {
+    let folder = TempDir::new().unwrap();
+    let expired = TempDir::new().unwrap();
+    let authority = Certificates::make_until(expired.path(), UNIX_EPOCH).authority;
+    let make = |algorithm: &str| {
+        let names = [
+            "-subj",
+            "/CN=localhost",
+            "-keyout",
+            "key.pem",
+            "-out",
+            "cert.pem",
+        ];
+        let made = Command::new("openssl")
+            .current_dir(folder.path())
+            .args(["req", "-x509", "-nodes", "-newkey", algorithm])
+            .args(names)
+            .output()
+            .expect("OpenSSL is installed");
+        assert!(made.status.success(), "{made:?}");
+    };
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    for (algorithm, is_long) in [("rsa:2048", false), ("rsa:3072", true), ("ed25519", false)] {
+        make(algorithm);
+        let exited = Program::new()
+            .env("ANIMAL_STORE_HTTP__TLS__CERT_FILE", path("cert.pem"))
+            .env("ANIMAL_STORE_HTTP__TLS__KEY_FILE", path("key.pem"))
+            .env(
+                "ANIMAL_STORE_HTTP__TLS__CLIENT_CA_FILE",
+                authority.display().to_string(),
+            )
+            .args(&["doctor"])
+            .run();
+        assert_eq!(
+            verdict(exited.assert_success(), "http.tls.client_ca"),
+            "warning"
+        );
+        let is_warned = exited.output().contains("http.tls.key");
+        assert_eq!(is_warned, is_long, "{algorithm} {exited:#?}");
+    }
+    for subject in ["http.tls.key", "http.tls.client_ca"] {
+        assert!(DOCUMENTATION.contains(&format!("`{subject}`")), "{subject}");
+    }
 }

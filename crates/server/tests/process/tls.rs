@@ -200,3 +200,87 @@ fn a_failed_handshake_is_logged_and_the_end_of_the_certificate_is_in_the_metrics
         "{event}"
     );
 }
+
+/// Runs OpenSSL in a folder.
+fn openssl(folder: &Path, arguments: &[&str]) {
+    let output = Command::new("openssl")
+        .current_dir(folder)
+        .args(arguments)
+        .output()
+        .expect("OpenSSL is installed");
+    assert!(output.status.success(), "{arguments:?} {output:?}");
+}
+
+#[test]
+fn a_refused_certificate_of_a_client_is_one_warning_for_each_reason() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let strangers = tempfile::tempdir().expect("a folder");
+    let stranger = Certificates::make(strangers.path());
+    let (program, certificates) = program();
+    // Without a file of extensions, OpenSSL 3.0 makes certificates of version 1.
+    let authority = [
+        "req", "-x509", "-newkey", "ed25519", "-nodes", "-subj", "/CN=own",
+    ];
+    let files = ["-keyout", "own-key.pem", "-out", "own.pem"];
+    openssl(folder.path(), &[&authority[..], &files].concat());
+    let request = [
+        "req",
+        "-new",
+        "-key",
+        "own-key.pem",
+        "-subj",
+        "/CN=client",
+        "-out",
+        "request",
+    ];
+    openssl(folder.path(), &request);
+    let sign = [
+        "x509",
+        "-req",
+        "-in",
+        "request",
+        "-CA",
+        "own.pem",
+        "-CAkey",
+        "own-key.pem",
+    ];
+    openssl(
+        folder.path(),
+        &[&sign[..], &["-out", "client.pem"]].concat(),
+    );
+    let [own, client, key] =
+        ["own.pem", "client.pem", "own-key.pem"].map(|name| folder.path().join(name));
+    let mut running = program
+        .env(
+            "ANIMAL_STORE_HTTP__TLS__CLIENT_CA_FILE",
+            own.to_str().expect("UTF-8"),
+        )
+        .start();
+    let address = running.address();
+
+    for (certificate, key) in [(&client, &key), (&stranger.client, &stranger.client_key)] {
+        let [certificate, key] = [certificate, key].map(|path| path.to_str().expect("UTF-8"));
+        for _ in 0..2 {
+            let options = ["-cert", certificate, "-key", key];
+            let output = s_client(address, &certificates.authority, &options);
+            assert!(!has_response(&output), "{output}");
+        }
+    }
+    let exited = running.terminate();
+    let events = exited.events();
+    let reasons: Vec<_> = events
+        .iter()
+        .filter(|event| event["message"] == "the TLS certificate of a client is refused")
+        .map(|event| (event["level"].to_string(), event["reason"].to_string()))
+        .collect();
+    assert_eq!(reasons.len(), 2, "{events:?}");
+    assert!(
+        reasons.iter().all(|(level, _)| level == r#""WARN""#),
+        "{reasons:?}"
+    );
+    assert!(
+        reasons[0].1.contains("UnsupportedCertVersion"),
+        "{reasons:?}"
+    );
+    assert!(reasons[1].1.contains("UnknownIssuer"), "{reasons:?}");
+}

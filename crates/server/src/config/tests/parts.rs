@@ -310,3 +310,20 @@ fn an_expired_certificate_is_a_warning_and_an_address_beyond_loopback_needs_one_
         );
     }
 }
+
+#[test]
+fn an_expired_authority_of_clients_is_a_warning() {
+    let [folder, expired] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let files = Certificates::make(folder.path());
+    let authority = Certificates::make_until(expired.path(), UNIX_EPOCH).authority;
+    let [cert, key, authority] =
+        [&files.server, &files.server_key, &authority].map(|path| path.to_str().unwrap());
+    let config = config(&[
+        ("http.tls.cert_file", cert),
+        ("http.tls.key_file", key),
+        ("http.tls.client_ca_file", authority),
+    ]);
+    let expected = "http.tls.client_ca_file (ANIMAL_STORE_HTTP__TLS__CLIENT_CA_FILE) contains an authority that has \
+        expired: its certificates are still accepted";
+    assert_eq!(config.warnings, [expected]);
+}

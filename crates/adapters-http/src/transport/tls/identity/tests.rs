@@ -191,7 +191,9 @@ fn an_authority_of_clients_may_sign_others_and_an_expired_one_is_noticed() {
             client_authorities: Some(authority.to_owned()),
             ..files(&certificates)
         };
-        files.load().map(|identity| identity.has_expired_authority())
+        files
+            .load()
+            .map(|identity| identity.has_expired_authority())
     };
     assert_eq!(load(&certificates.authority), Ok(false));
 
