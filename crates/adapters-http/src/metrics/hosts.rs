@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use actix_web::{
     dev::RequestHead,
-    http::{Version, header::HOST},
+    http::{Version, header::HOST, uri::Authority},
 };
 
 /// The hosts for which `/metrics` is served on a listener.
@@ -41,11 +41,10 @@ impl Hosts {
 }
 
 fn is_of_this_machine(host: &str) -> bool {
-    let name = match host.rsplit_once(':') {
-        // A colon in brackets is part of an IPv6 address.
-        Some((name, port)) if !port.contains(']') => name,
-        _ => host,
+    let Ok(authority) = host.parse::<Authority>() else {
+        return false;
     };
+    let name = authority.host();
     let address = name.trim_start_matches('[').trim_end_matches(']');
     name.eq_ignore_ascii_case("localhost") || address.parse::<IpAddr>().is_ok()
 }

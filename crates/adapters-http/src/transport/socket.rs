@@ -105,7 +105,7 @@ impl AsyncWrite for Socket {
     }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
     use tokio::{
         io::{AsyncReadExt, AsyncWriteExt},

@@ -124,7 +124,7 @@ fn examine_tls(sources: &Sources) -> Vec<Finding> {
 
 fn examine_identity(identity: &TlsIdentity) -> Vec<Finding> {
     let mut findings = vec![examine_certificate(identity)];
-    if let Some(bits) = identity.rsa_bits.filter(|&bits| bits > MAX_RSA_BITS) {
+    if let Some(bits) = identity.rsa_bits().filter(|&bits| bits > MAX_RSA_BITS) {
         findings.push(Finding::warning(
             "http.tls.key",
             format!("RSA with {bits} bits: a handshake takes milliseconds of CPU"),

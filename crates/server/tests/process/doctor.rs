@@ -238,11 +238,11 @@ fn a_long_rsa_key_and_an_expired_authority_of_clients_are_warnings() {
     for (algorithm, is_long) in [("rsa:2048", false), ("rsa:3072", true), ("ed25519", false)] {
         make(algorithm);
         let exited = Program::new()
-            .env("ANIMAL_STORE_HTTP__TLS__CERT_FILE", path("cert.pem"))
-            .env("ANIMAL_STORE_HTTP__TLS__KEY_FILE", path("key.pem"))
+            .env("ANIMAL_STORE_HTTP__TLS__CERT_FILE", &path("cert.pem"))
+            .env("ANIMAL_STORE_HTTP__TLS__KEY_FILE", &path("key.pem"))
             .env(
                 "ANIMAL_STORE_HTTP__TLS__CLIENT_CA_FILE",
-                authority.display().to_string(),
+                &authority.display().to_string(),
             )
             .args(&["doctor"])
             .run();

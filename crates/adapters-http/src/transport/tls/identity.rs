@@ -21,9 +21,9 @@ use rustls::{
 use thiserror::Error;
 use x509_cert::{
     Certificate, Version,
-    der::{Decode, Reader, SliceReader, asn1::UintRef},
+    der::{Decode, Header, SliceReader, asn1::UintRef},
     ext::pkix::BasicConstraints,
-    spki::{ObjectIdentifier, SubjectPublicKeyInfoOwned},
+    spki::ObjectIdentifier,
 };
 
 /// The only protocol that clients can negotiate. The transport decides which bytes of HTTP/1 actix receives.
@@ -67,10 +67,6 @@ pub struct TlsIdentity {
     client_authorities: Vec<CertificateDer<'static>>,
     /// Since 1970.
     pub(super) expires: Duration,
-    /// The earliest end of an authority of clients, since 1970.
-    authorities_expire: Option<Duration>,
-    /// Length of the key in bits, if it is one of RSA.
-    pub rsa_bits: Option<usize>,
 }
 
 impl TlsFiles {
@@ -96,7 +92,7 @@ impl TlsFiles {
             ServerConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13, &TLS12]);
         let config = config.and_then(|config| {
             config
-                .with_client_cert_verifier(clients.verifier)
+                .with_client_cert_verifier(verifier)
                 .with_single_cert(chain.clone(), key)
         });
         let mut config = config.map_err(|error| match error {
@@ -110,7 +106,7 @@ impl TlsFiles {
                 self.private_key.display()
             )),
         })?;
-        if clients.certificates.is_empty() {
+        if client_authorities.is_empty() {
             config.ticketer = ring::Ticketer::new().map_err(|error| invalid(&error))?;
         } else {
             // A resumed session would skip the check of the certificate. Without a ticketer, there are no tickets.
@@ -122,57 +118,33 @@ impl TlsFiles {
             files: self.clone(),
             config: Arc::new(config),
             chain,
-            client_authorities: clients.certificates,
+            client_authorities,
             expires: end(&certificate),
-            authorities_expire: clients.expire,
-            rsa_bits: rsa_bits(&certificate.tbs_certificate.subject_public_key_info),
         })
     }
 }
 
-/// The authorities of clients.
-struct ClientAuthorities {
-    certificates: Vec<CertificateDer<'static>>,
-    /// Verifies the certificates that they have signed.
-    verifier: Arc<dyn ClientCertVerifier>,
-    /// The earliest of their ends, since 1970.
-    expire: Option<Duration>,
-}
-
-impl ClientAuthorities {
-    fn none() -> Self {
-        Self {
-            certificates: Vec::new(),
-            verifier: WebPkiClientVerifier::no_client_auth(),
-            expire: None,
+/// Reads authorities, and returns a verifier of the certificates that they have signed.
+fn client_verifier(
+    path: &Path,
+    provider: &Arc<CryptoProvider>,
+) -> Result<(Vec<CertificateDer<'static>>, Arc<dyn ClientCertVerifier>), String> {
+    let unusable = |error: &dyn fmt::Display| format!("{} cannot be used: {error}", path.display());
+    let authorities = read_certificates(path)?;
+    let mut roots = RootCertStore::empty();
+    for authority in &authorities {
+        let certificate = Certificate::from_der(authority).map_err(|error| unusable(&error))?;
+        if !is_authority(&certificate) {
+            let subject = certificate.tbs_certificate.subject;
+            return Err(unusable(&format!("{subject} is no authority (CA:TRUE)")));
         }
+        roots
+            .add(authority.clone())
+            .map_err(|error| unusable(&error))?;
     }
-
-    fn load(path: &Path, provider: &Arc<CryptoProvider>) -> Result<Self, String> {
-        let unusable =
-            |error: &dyn fmt::Display| format!("{} cannot be used: {error}", path.display());
-        let certificates = read_certificates(path)?;
-        let mut roots = RootCertStore::empty();
-        let mut ends = Vec::new();
-        for der in &certificates {
-            let certificate = Certificate::from_der(der).map_err(|error| unusable(&error))?;
-            if !is_authority(&certificate) {
-                let subject = &certificate.tbs_certificate.subject;
-                return Err(unusable(&format!("{subject} is no authority (CA:TRUE)")));
-            }
-            ends.push(end(&certificate));
-            roots.add(der.clone()).map_err(|error| unusable(&error))?;
-        }
-        let verifier =
-            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
-                .build()
-                .map_err(|error| unusable(&error))?;
-        Ok(Self {
-            certificates,
-            verifier,
-            expire: ends.into_iter().min(),
-        })
-    }
+    let verifier =
+        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider)).build();
+    Ok((authorities, verifier.map_err(|error| unusable(&error))?))
 }
 
 /// Whether a certificate may sign others. One of version 1 cannot say so: it is a root if it has signed itself.
@@ -189,21 +161,6 @@ fn is_authority(certificate: &Certificate) -> bool {
 fn end(certificate: &Certificate) -> Duration {
     let validity = certificate.tbs_certificate.validity;
     validity.not_after.to_unix_duration()
-}
-
-/// Returns the length of a key in bits, if it is one of RSA: a sequence of modulus and exponent.
-fn rsa_bits(key: &SubjectPublicKeyInfoOwned) -> Option<usize> {
-    if key.algorithm.oid != RSA {
-        return None;
-    }
-    let mut reader = SliceReader::new(key.subject_public_key.raw_bytes()).ok()?;
-    reader
-        .sequence(|sequence| {
-            let modulus: UintRef<'_> = sequence.decode()?;
-            let _exponent: UintRef<'_> = sequence.decode()?;
-            Ok(8 * modulus.as_bytes().len())
-        })
-        .ok()
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
@@ -243,8 +200,25 @@ impl TlsIdentity {
 
     /// Whether an authority of clients has expired. The certificates that it has signed are still accepted.
     pub fn has_expired_authority(&self) -> bool {
-        self.authorities_expire
-            .is_some_and(|end| UNIX_EPOCH + end < SystemTime::now())
+        let mut authorities = self
+            .client_authorities
+            .iter()
+            .map(|der| Certificate::from_der(der));
+        authorities.any(|read| read.is_ok_and(|it| UNIX_EPOCH + end(&it) < SystemTime::now()))
+    }
+
+    /// Length of the key in bits, if it is one of RSA.
+    pub fn rsa_bits(&self) -> Option<usize> {
+        let certificate = Certificate::from_der(&self.chain[0]).ok()?.tbs_certificate;
+        let key = certificate.subject_public_key_info;
+        if key.algorithm.oid != RSA {
+            return None;
+        }
+        // A sequence of modulus and exponent.
+        let mut fields = SliceReader::new(key.subject_public_key.raw_bytes()).ok()?;
+        Header::decode(&mut fields).ok()?;
+        let modulus = UintRef::decode(&mut fields).ok()?;
+        Some(8 * modulus.as_bytes().len())
     }
 
     /// Time until the end of the certificate. `None` if it has expired.

@@ -178,7 +178,7 @@ fn only_a_key_of_rsa_has_a_length() {
             private_key,
             client_authorities: None,
         };
-        assert_eq!(files.load().unwrap().rsa_bits, bits, "{algorithm:?}");
+        assert_eq!(files.load().unwrap().rsa_bits(), bits, "{algorithm:?}");
     }
 }
 
