@@ -21,7 +21,6 @@ use tokio::{
     sync::{Mutex, Notify, watch},
     time::{Instant, sleep, timeout},
 };
-use tracing::field::display;
 
 use super::{
     addresses::Addresses,

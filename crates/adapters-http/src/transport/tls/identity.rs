@@ -83,10 +83,11 @@ impl TlsFiles {
         let certificate = Certificate::from_der(&chain[0]).map_err(|error| invalid(&error))?;
         let key = read_private_key(&self.private_key).map_err(TlsFilesError::PrivateKey)?;
         let provider = Arc::new(ring::default_provider());
-        let clients = match &self.client_authorities {
-            Some(path) => ClientAuthorities::load(path, &provider)
-                .map_err(TlsFilesError::ClientAuthorities)?,
-            None => ClientAuthorities::none(),
+        let (client_authorities, verifier) = match &self.client_authorities {
+            Some(path) => {
+                client_verifier(path, &provider).map_err(TlsFilesError::ClientAuthorities)?
+            }
+            None => (Vec::new(), WebPkiClientVerifier::no_client_auth()),
         };
         let config =
             ServerConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13, &TLS12]);
