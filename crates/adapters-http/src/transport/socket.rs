@@ -125,11 +125,11 @@ mod tests {
         let mut socket = Socket::new(accepted.unwrap().0);
         let before = socket.acknowledged();
 
-        socket.write_all(&[0; 100_000]).await.unwrap();
+        socket.write_all(&vec![0; 100_000]).await.unwrap();
         let unread = socket.acknowledged() - before;
         assert!(unread < 50_000, "{unread}");
 
-        client.read_exact(&mut [0; 100_000]).await.unwrap();
+        client.read_exact(&mut vec![0; 100_000]).await.unwrap();
         // The system of the client acknowledges the last bytes a little later.
         while socket.acknowledged() < before + 100_000 {
             tokio::task::yield_now().await;

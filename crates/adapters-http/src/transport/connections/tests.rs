@@ -145,8 +145,12 @@ async fn a_client_that_acknowledges_nothing_of_its_response_makes_room_after_two
         }
         _ = admission.as_mut() => panic!("the connection is open"),
     }
-    let bounds = Duration::from_secs(2) - INTERVAL..=Duration::from_secs(2) + 3 * INTERVAL;
-    assert!(bounds.contains(&start.elapsed()), "{:?}", start.elapsed());
+    // The start and the end of the two seconds are noticed by an interval.
+    assert!(
+        (1800..=2600).contains(&start.elapsed().as_millis()),
+        "{:?}",
+        start.elapsed()
+    );
 
     drop(slot);
     assert!(admission.now_or_never().is_some());
