@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use actix_web::{
-    FromRequest, Handler, HttpResponse, Resource, Responder, Route,
-    http::header::CACHE_CONTROL,
+    FromRequest, Handler, HttpRequest, HttpResponse, Resource, Responder, Route,
+    http::header::{ALLOW, CACHE_CONTROL},
     middleware::{DefaultHeaders, from_fn},
     web::{self, ServiceConfig},
 };
@@ -58,7 +58,7 @@ pub(crate) fn api(config: &mut ServiceConfig, public_url: Option<&PublicUrl>) {
         .service(read_only("/docs/{file}", explorer::file))
         .service(read_only("/docs/", async || explorer::redirect("../docs")))
         .service(read_only("/", async || explorer::redirect("docs")))
-        .default_service(reject(|| ApiError::RouteNotFound));
+        .default_service(unrouted("GET, HEAD, POST, OPTIONS"));
 }
 
 /// Routes of the management listener.
@@ -67,7 +67,20 @@ pub(crate) fn management(config: &mut ServiceConfig) {
         .service(read_only("/live", health::live))
         .service(read_only("/ready", health::ready))
         .service(read_only("/metrics", metrics::serve))
-        .default_service(reject(|| ApiError::RouteNotFound));
+        .default_service(unrouted("GET, HEAD, OPTIONS"));
+}
+
+/// A path without a route is a 404. `*` is the target of OPTIONS alone, and asks what the server allows.
+fn unrouted(allowed: &'static str) -> Route {
+    web::to(move |request: HttpRequest| async move {
+        if request.path() == "*" {
+            Ok(HttpResponse::NoContent()
+                .insert_header((ALLOW, allowed))
+                .finish())
+        } else {
+            Err(ApiError::RouteNotFound)
+        }
+    })
 }
 
 /// A resource with GET and HEAD.

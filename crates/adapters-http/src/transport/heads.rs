@@ -2,7 +2,7 @@
 
 use actix_http::{HttpMessage, Request, error::ParseError, h1::Message, header::HOST};
 use actix_web::{
-    http::StatusCode,
+    http::{Method, StatusCode, Uri},
     web::{Buf, BytesMut},
 };
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -18,6 +18,9 @@ pub(super) const MAX_HEAD_BYTES: usize = 32 * 1024;
 
 /// Maximum length of a request target in bytes. A longer one is a 414 (RFC 9110, section 15.5.15).
 const MAX_TARGET_BYTES: usize = 8 * 1024;
+
+/// Maximum length of a method in bytes. A longer one is a 501 (RFC 9112, section 3).
+const MAX_METHOD_BYTES: usize = 32;
 
 /// What arrives where a head is expected.
 pub(super) enum Head {
@@ -37,20 +40,28 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
             skip_empty_lines(&mut self.buffer);
             let received = self.buffer.len();
             if received > searched && (searched == 0 || self.buffer[searched..].contains(&b'\n')) {
+                let refusal = refusal_of_lines(&self.buffer);
                 match self.codec.decode(&mut self.buffer) {
                     Ok(Some(Message::Item(request))) => {
-                        let refusal = refusal(&request, received - self.buffer.len());
+                        let length = received - self.buffer.len();
+                        let refusal = refusal.or_else(|| refusal_of_head(&request, length));
                         return Ok(refusal.map_or(Head::Request(request), Head::Refused));
                     }
-                    Ok(_) => {}
                     Err(ParseError::TooLarge) => {
                         return Ok(Head::Refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
                     }
                     Err(_) => return Ok(Head::Refused(StatusCode::BAD_REQUEST)),
+                    Ok(_) => {
+                        if let Some(status) = refusal {
+                            return Ok(Head::Refused(status));
+                        }
+                    }
                 }
             }
             if received > MAX_HEAD_BYTES {
-                return Ok(Head::Refused(too_large(&self.buffer)));
+                let status = refusal_of_lines(&self.buffer)
+                    .unwrap_or(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+                return Ok(Head::Refused(status));
             }
             searched = received;
             if received > 0 && self.slot.connection.state.get() == State::Idle {
@@ -76,15 +87,39 @@ fn skip_empty_lines(buffer: &mut BytesMut) {
     }
 }
 
+/// Returns the status with which the bytes of a head are refused, if they are. Later ones may be missing, and a body may
+/// follow.
+fn refusal_of_lines(bytes: &[u8]) -> Option<StatusCode> {
+    let request_line = bytes.split(|&byte| byte == b'\n').next()?;
+    let mut words = request_line.split(|&byte| byte == b' ');
+    let method = words.next()?;
+    let target = words.next().unwrap_or_default();
+    if method.len() > MAX_METHOD_BYTES {
+        Some(StatusCode::NOT_IMPLEMENTED)
+    } else if target.len() > MAX_TARGET_BYTES {
+        Some(StatusCode::URI_TOO_LONG)
+    } else if target.contains(&b'#') || has_lone_line_feed(bytes) {
+        Some(StatusCode::BAD_REQUEST)
+    } else {
+        None
+    }
+}
+
+/// Whether a line of a head ends in a lone LF, which the codec accepts (RFC 9112, section 2.2).
+fn has_lone_line_feed(bytes: &[u8]) -> bool {
+    bytes
+        .split_inclusive(|&byte| byte == b'\n')
+        .take_while(|line| line != b"\r\n")
+        .any(|line| line.ends_with(b"\n") && !line.ends_with(b"\r\n"))
+}
+
 /// Returns the status with which a head of this length is refused, if it is.
-fn refusal(request: &Request, length: usize) -> Option<StatusCode> {
-    let uri = request.uri();
-    // The parts of a target in absolute form.
-    let authority = uri
-        .authority()
-        .map_or(0, |authority| authority.as_str().len());
-    if authority + uri.path_and_query().map_or(0, |path| path.as_str().len()) > MAX_TARGET_BYTES {
-        return Some(StatusCode::URI_TOO_LONG);
+fn refusal_of_head(request: &Request, length: usize) -> Option<StatusCode> {
+    if request.method() == Method::CONNECT {
+        return Some(StatusCode::NOT_IMPLEMENTED);
+    }
+    if !is_valid_target(request.uri(), request.method()) {
+        return Some(StatusCode::BAD_REQUEST);
     }
     if length > MAX_HEAD_BYTES {
         return Some(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
@@ -93,13 +128,12 @@ fn refusal(request: &Request, length: usize) -> Option<StatusCode> {
     (!is_valid_host(host.as_bytes())).then_some(StatusCode::BAD_REQUEST)
 }
 
-/// Returns the status for an incomplete head of more than [`MAX_HEAD_BYTES`]: its first line or its fields are too
-/// long.
-fn too_large(head: &[u8]) -> StatusCode {
-    if head[..MAX_TARGET_BYTES].contains(&b'\n') {
-        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
-    } else {
-        StatusCode::URI_TOO_LONG
+/// Whether a target has a form that the method allows (RFC 9112, section 3.2), and no `\` in its path, which some
+/// programs read as `/`. The authority-form has no path.
+fn is_valid_target(target: &Uri, method: &Method) -> bool {
+    match target.path() {
+        "*" => method == Method::OPTIONS,
+        path => path.starts_with('/') && !path.contains('\\'),
     }
 }
 
@@ -164,10 +198,37 @@ mod tests {
     }
 
     #[test]
-    fn a_head_is_too_large_by_its_target_or_by_its_fields() {
-        for (start, status) in [("", 414), ("GET /", 414), ("GET / HTTP/1.1\r\nX: ", 431)] {
-            let head = start.to_owned() + &"x".repeat(MAX_HEAD_BYTES + 1 - start.len());
-            assert_eq!(too_large(head.as_bytes()), status, "{start}");
+    fn an_incomplete_head_is_refused_by_its_method_its_target_or_its_lines() {
+        let long_target = format!("GET /{}", "x".repeat(MAX_TARGET_BYTES));
+        let long_method = "M".repeat(MAX_METHOD_BYTES + 1);
+        for (refused, status) in [
+            (long_method.as_str(), 501),
+            (&format!("{long_method} / HTTP/1.1\r\n"), 501),
+            (&long_target, 414),
+            (&format!("{long_target} HTTP/1.1\r\n"), 414),
+            ("GET /#", 400),
+            ("GET /a#b HTTP/1.1\r\n", 400),
+            ("GET / HTTP/1.1\n", 400),
+            ("GET / HTTP/1.1\r\nA: b\n", 400),
+            ("GET / HTTP/1.1\r\nA: b\r\n\n", 400),
+        ] {
+            let refusal = refusal_of_lines(refused.as_bytes());
+            assert_eq!(
+                refusal.map(|status| status.as_u16()),
+                Some(status),
+                "{refused}"
+            );
+        }
+        for accepted in [
+            "",
+            "GET",
+            &long_method[1..],
+            &long_target[..long_target.len() - 1],
+            "A#B / HTTP/1.1\r\n",
+            "GET / HTTP/1.1\r\nA: #\r\n",
+            "POST / HTTP/1.1\r\nA: b\r\n\r\nbody\n",
+        ] {
+            assert_eq!(refusal_of_lines(accepted.as_bytes()), None, "{accepted}");
         }
     }
 }

@@ -183,7 +183,7 @@ fn a_target_has_at_most_8_kib_and_a_head_at_most_32() {
         (target(8 * 1024 + 1), 414),
         (target(20_000), 414),
         (get(&long), 414),
-        (format!("{long} /v1/pets HTTP/1.1\r\n{}\r\n", fields()), 414),
+        (format!("{long} /v1/pets HTTP/1.1\r\n{}\r\n", fields()), 501),
         (head(32 * 1024 + 1), 431),
         (post_head(&format!("X-Long: {long}\r\n")), 431),
         (post_head(&format!("{long}: x\r\n")), 431),
@@ -191,4 +191,18 @@ fn a_target_has_at_most_8_kib_and_a_head_at_most_32() {
     ] {
         let _ = assert_refused(&app, refused, status);
     }
+}
+
+#[test]
+fn a_line_that_ends_in_a_lone_line_feed_is_refused() {
+    let request = get("/v1/pets");
+    let lines = request.matches("\r\n").count();
+    let bare = |index: usize| {
+        let mut parts: Vec<_> = request.split("\r\n").collect();
+        let line = format!("{}\n{}", parts[index], parts[index + 1]);
+        parts.splice(index..index + 2, [line.as_str()]);
+        parts.join("\r\n")
+    };
+    let requests = (0..lines).map(bare).chain([request.replace("\r\n", "\n")]);
+    assert_all_refused(400, requests);
 }
