@@ -22,11 +22,7 @@ use crate::{
     error::ApiError,
     limits::Reloaded,
     metrics::Shed,
-    middleware::{
-        caught,
-        in_flight::{InFlight, KeyShares},
-        trusted_proxies::client_address,
-    },
+    middleware::{caught, in_flight::KeyShares, trusted_proxies::client_address},
     rate_limits::{AuthFailureLimiter, KeyRateLimiter},
     routes::UseCases,
     traces,
@@ -38,7 +34,6 @@ pub(crate) struct RequestLimits {
     pub(crate) key_shares: KeyShares,
     pub(crate) rate_limit: Reloaded<KeyRateLimiter>,
     pub(crate) auth_failures: Reloaded<AuthFailureLimiter>,
-    pub(crate) in_flight: InFlight,
     pub(crate) max_body_bytes: usize,
 }
 
@@ -160,7 +155,7 @@ mod tests {
         test::{TestRequest, call_service, init_service},
     };
     use animal_store_app::{
-        Authenticate, CreatePet, ListPets,
+        ApiKeyId, Authenticate, CreatePet, ListPets,
         ports::{MockApiKeyDirectory, MockPetRepository},
         test_support::{api_key, unrecorded_uses},
     };
@@ -255,7 +250,6 @@ mod tests {
                 burst: one,
             }))),
             auth_failures: Reloaded::default(),
-            in_flight: InFlight::new(1),
             max_body_bytes: 2,
         };
         let app = App::new()
@@ -294,6 +288,57 @@ mod tests {
                 "it is in the log"
             );
             advance(Duration::from_secs(1)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_key_beyond_its_share_is_refused_after_an_unknown_key_and_before_every_other_check() {
+        let mut directory = MockApiKeyDirectory::new();
+        let known = ApiToken::parse("known".into()).expect("a token").digest();
+        directory
+            .expect_find()
+            .returning(move |digest| Ok((digest == known).then(|| Arc::new(api_key("key")))));
+        let repository = Arc::new(MockPetRepository::new());
+        let use_cases = UseCases {
+            authenticate: Authenticate::new(Arc::new(directory), unrecorded_uses()),
+            list_pets: ListPets::new(repository.clone()),
+            create_pet: CreatePet::new(repository),
+            get_pet: None,
+            uses: unrecorded_uses(),
+        };
+        let limits = Data::new(RequestLimits {
+            key_shares: KeyShares::new(1, 1),
+            rate_limit: Reloaded::default(),
+            auth_failures: Reloaded::default(),
+            max_body_bytes: 2,
+        });
+        let app = App::new()
+            .app_data(Data::new(use_cases))
+            .app_data(Data::clone(&limits))
+            .configure(routes::api);
+        let service = init_service(app).await;
+        let key = ApiKeyId::new("key");
+        let _share = limits.key_shares.acquire(&key).expect("the only one");
+        for (method, path) in [
+            ("PUT", "/v1/nowhere"),
+            ("PUT", "/v1/pets"),
+            ("POST", "/v1/pets"),
+            ("GET", "/v1/pets?limit=0"),
+            ("GET", "/v1/pets/abc"),
+        ] {
+            for (token, status) in [("unknown", 401), ("known", 503)] {
+                let request = TestRequest::with_uri(path)
+                    .method(method.parse().unwrap())
+                    .insert_header((AUTHORIZATION, format!("Bearer {token}")));
+                let response = call_service(&service, request.to_request()).await;
+                assert_eq!(response.status(), status, "{method} {path} {token}");
+                let error = response
+                    .response()
+                    .error()
+                    .and_then(Error::as_error::<ApiError>);
+                let is_shed = error.and_then(ApiError::shed) == Some(Shed::KeyShare);
+                assert_eq!(is_shed, token == "known", "{method} {path} {token}");
+            }
         }
     }
 }

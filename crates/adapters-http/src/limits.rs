@@ -25,8 +25,8 @@ pub struct Limits {
     pub max_unsent_bytes: usize,
     /// Maximum number of requests in flight. Others are rejected with 503.
     pub max_in_flight: usize,
-    /// Maximum number of requests of one API key, those that wait for their body included. Each worker has an equal
-    /// share, at least 1. Others are rejected with 503.
+    /// Maximum number of requests of one API key in flight. Each worker has an equal share, at least 1. Others are
+    /// rejected with 503.
     pub max_in_flight_per_key: usize,
     /// Maximum rate of the requests of one API key, over all workers. Others are rejected with 429.
     pub rate_limit: Reloaded<KeyRateLimiter>,

@@ -99,7 +99,7 @@ where
     let in_flight = InFlight::new(limits.max_in_flight);
     let registry = registry.sub_registry_with_prefix("http");
     let metrics = Arc::new(HttpMetrics::register(registry));
-    let help = "Requests in flight, including those that wait for their body";
+    let help = "Requests in flight";
     registry.register("requests_in_flight", help, in_flight.all.clone());
     let help = "Maximum number of connections of clients that are served at the same time";
     registry.register(
@@ -129,7 +129,6 @@ where
             key_shares: KeyShares::new(limits.max_in_flight_per_key, limits.running_workers()),
             rate_limit: limits.rate_limit,
             auth_failures: limits.auth_failures,
-            in_flight: in_flight.clone(),
             max_body_bytes: limits.max_body_bytes,
         };
         // The middleware that is added last runs first.

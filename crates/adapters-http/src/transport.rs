@@ -6,20 +6,24 @@
 //!
 //! **Invariant.** The codec of actix parses requests and writes responses, one after the other ([`client`],
 //! [`exchange`]). A connection is in one of seven states, each with a timeout ([`connection`], [`connections`]). The
-//! application gets a request with its whole body, unless that is too large, too slow, malformed or expected after a
-//! 100: then the connection ends after the response, and a bounded amount of input is dropped. A client that does not
-//! read its response holds little memory. If a worker has too many connections, one without a request, or one
-//! whose client does not read its response, makes room ([`addresses`]). A shutdown loses no request that has arrived. [`tls`] is a wing.
+//! application gets a request with its whole body, unless that is too large, too slow or malformed ([`bodies`],
+//! [`framing`]): then the connection ends after the response, and a bounded amount of input is dropped. A connection
+//! ends only after a response that says so, at a timeout, to make room, or when the server stops. A client that does
+//! not read its response holds little memory. If a worker has too many connections, one without a request, or one
+//! whose client does not read its response, makes room ([`addresses`]). A shutdown loses no request that has arrived.
+//! [`tls`] is a wing.
 //!
 //! **Proof.** The unit tests beside the files. Over sockets, in `server/tests/api`: `raw_http.rs`, `raw_uploads.rs`,
 //! `bounds.rs` and `drain.rs`; in `server/tests/process`: `memory.rs`. The fuzz target `request_framing` splits the
-//! bytes of requests in all ways.
+//! bytes of requests in all ways; `chunked_framing` compares the check of chunked bodies with the codec.
 
 mod addresses;
+mod bodies;
 pub(crate) mod client;
 pub(crate) mod connection;
 pub(crate) mod connections;
 pub(crate) mod exchange;
+pub(crate) mod framing;
 mod heads;
 pub(crate) mod listener;
 pub(crate) mod socket;

@@ -92,8 +92,7 @@ impl Request {
         self.header("Content-Type", "application/json").body(body)
     }
 
-    /// Sends the head of a JSON body of this length, which the server asks for by the status 100 once the request is in
-    /// flight.
+    /// Sends the head of a JSON body of this length, which the server asks for by the status 100.
     #[track_caller]
     #[must_use]
     pub fn begin_json(self, length: usize) -> RawConnection {

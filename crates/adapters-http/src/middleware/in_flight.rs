@@ -1,9 +1,5 @@
 //! Counts the requests in flight, and limits their number: of all clients, and of one API key, so that one client
 //! cannot take every permit.
-//!
-//! A request that waits for its body lends its permit to others, so that clients that send no body cannot take the
-//! permits of requests that are ready to work. The memory of these bodies is bounded by the limits on connections and
-//! body sizes.
 
 use std::{cell::RefCell, collections::HashMap, future::ready};
 
@@ -20,68 +16,35 @@ use crate::{error::ApiError, metrics::Shed};
 /// Number of requests in flight, over all workers.
 #[derive(Debug, Clone)]
 pub struct InFlight {
-    /// Including requests that wait for their body.
     pub(crate) all: Gauge,
-    waiting_for_body: Gauge,
     max: i64,
 }
 
-/// One request in a count, until it leaves it or its client disconnects.
-struct Counted(Gauge);
+/// A request in the count, until it ends or its client disconnects.
+struct Permit(Gauge);
 
 impl InFlight {
     pub(crate) fn new(max: usize) -> Self {
-        let max = i64::try_from(max).unwrap_or(i64::MAX);
         Self {
             all: Gauge::default(),
-            waiting_for_body: Gauge::default(),
-            max,
+            max: i64::try_from(max).unwrap_or(i64::MAX),
         }
     }
 
-    /// Returns the number, including requests that wait for their body.
+    /// Returns the number.
     pub fn count(&self) -> i64 {
         self.all.get()
     }
 
-    /// Returns how many of these requests do not wait for their body.
-    fn ready_of(&self, all: i64) -> i64 {
-        all - self.waiting_for_body.get()
-    }
-
     /// Returns a permit unless the maximum is reached.
-    fn acquire(&self) -> Option<Counted> {
-        let (before, permit) = Counted::new(&self.all);
-        (self.ready_of(before) < self.max).then_some(permit)
-    }
-
-    /// Reads the body of a request, which lends its permit meanwhile.
-    ///
-    /// # Errors
-    /// The error of `reading`, or [`ApiError::Overloaded`] if the maximum was reached meanwhile.
-    pub(crate) async fn read_body<T>(
-        &self,
-        reading: impl Future<Output = Result<T, ApiError>>,
-    ) -> Result<T, ApiError> {
-        let (_, wait) = Counted::new(&self.waiting_for_body);
-        let body = reading.await?;
-        drop(wait);
-        if self.ready_of(self.count()) <= self.max {
-            Ok(body)
-        } else {
-            Err(ApiError::Overloaded(Shed::InFlight))
-        }
+    fn acquire(&self) -> Option<Permit> {
+        let before = self.all.inc();
+        let permit = Permit(self.all.clone());
+        (before < self.max).then_some(permit)
     }
 }
 
-impl Counted {
-    /// Adds a request to the count, and returns the number before.
-    fn new(count: &Gauge) -> (i64, Self) {
-        (count.inc(), Self(count.clone()))
-    }
-}
-
-impl Drop for Counted {
+impl Drop for Permit {
     fn drop(&mut self) {
         self.0.dec();
     }
@@ -150,17 +113,7 @@ impl Drop for KeyPermit<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        future::pending,
-        pin::Pin,
-        task::{Context, Poll, Waker},
-    };
-
     use super::*;
-
-    fn poll<T>(future: &mut (impl Future<Output = T> + Unpin)) -> Poll<T> {
-        Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
-    }
 
     #[test]
     fn at_most_the_maximum_is_in_flight_and_a_request_that_ends_returns_its_permit() {
@@ -175,45 +128,6 @@ mod tests {
         let third = in_flight.acquire().expect("the permit of the first");
         drop((second, third));
         assert_eq!(in_flight.count(), 0);
-    }
-
-    #[tokio::test]
-    async fn a_request_that_waits_for_its_body_leaves_its_permit_to_another() {
-        let in_flight = InFlight::new(1);
-        let waiting = in_flight.acquire().expect("the permit");
-        let mut body = Box::pin(in_flight.read_body(pending::<Result<(), _>>()));
-        assert!(poll(&mut body).is_pending());
-
-        let other = in_flight
-            .acquire()
-            .expect("the permit of the waiting request");
-        assert_eq!(in_flight.count(), 2);
-        assert!(in_flight.acquire().is_none());
-        // The client of the waiting request disconnects.
-        drop(body);
-        drop(waiting);
-        assert_eq!(in_flight.count(), 1);
-        drop(other);
-        assert_eq!(in_flight.count(), 0);
-    }
-
-    #[tokio::test]
-    async fn a_request_needs_a_permit_once_its_body_is_here() {
-        let in_flight = InFlight::new(1);
-        let _waiting = in_flight.acquire().expect("the permit");
-        let (body, received) = tokio::sync::oneshot::channel::<()>();
-        let mut reading = Box::pin(in_flight.read_body(received.map(|_| Ok(()))));
-        assert!(poll(&mut reading).is_pending());
-        let other = in_flight
-            .acquire()
-            .expect("the permit of the waiting request");
-        body.send(()).expect("a receiver");
-        assert!(matches!(
-            reading.await,
-            Err(ApiError::Overloaded(Shed::InFlight))
-        ));
-        drop(other);
-        assert!(in_flight.read_body(ready(Ok(()))).await.is_ok());
     }
 
     #[test]

@@ -5,11 +5,10 @@
 mod tests;
 
 use actix_http::{
-    ConnectionType, HttpMessage, Payload, Request, Response,
+    ConnectionType, Payload, Request, RequestHead, Response,
     body::{BodySize, MessageBody},
-    error::PayloadError,
-    h1::{Message, MessageType},
-    header::UPGRADE,
+    h1::{Codec, Message, MessageType},
+    header::{CONNECTION, HeaderMap},
 };
 use actix_service::Service;
 use actix_web::{
@@ -18,15 +17,11 @@ use actix_web::{
     web::{Buf, Bytes, BytesMut},
 };
 use futures_util::{StreamExt, stream};
-use tokio::{
-    io::{AsyncRead, AsyncWrite, AsyncWriteExt},
-    sync::oneshot,
-    time::timeout,
-};
-use tokio_util::codec::Encoder;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::codec::{Decoder, Encoder};
 
 use super::{
-    client::{Client, ReceivedBody, too_slow},
+    client::Client,
     connection::{End, State},
     heads::Head,
 };
@@ -36,9 +31,6 @@ const MAX_COPIED_BYTES: usize = 8 * 1024;
 
 /// Room for the head of a response.
 const HEAD_BYTES: usize = 768;
-
-/// Receives the sender of a body when the application reads it.
-type WantedBody = oneshot::Receiver<oneshot::Sender<ReceivedBody>>;
 
 /// Serves a connection until it ends.
 ///
@@ -79,22 +71,19 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
         B: MessageBody,
     {
         let body = self.receive_body(&request).await?;
-        let mut is_complete = matches!(body, Some(Ok(_)));
-        let (payload, wanted) = match body {
-            Some(Ok(bytes)) if bytes.is_empty() => (Payload::None, None),
-            Some(body) => (
-                Payload::Stream {
-                    payload: stream::iter([body]).boxed_local(),
-                },
-                None,
-            ),
-            None => expected_body(),
+        let is_complete = body.is_ok();
+        *request.payload() = match body {
+            Ok(bytes) if bytes.is_empty() => Payload::None,
+            body => Payload::Stream {
+                payload: stream::iter([body]).boxed_local(),
+            },
         };
-        *request.payload() = payload;
+        // With `Upgrade: websocket`, the request may end at another byte.
+        let is_stream = self.codec.message_type() == MessageType::Stream;
+        if is_complete && !is_stream && self.codec.upgrade() {
+            self.ignore_upgrade(request.head());
+        }
         let is_head = request.method() == Method::HEAD;
-        // In another protocol (`Upgrade`, CONNECT), the request may end at another byte.
-        let is_upgrade = request.headers().contains_key(UPGRADE)
-            || self.codec.message_type() == MessageType::Stream;
         request.head_mut().peer_addr = self.slot.connection.peer;
         self.slot.enter(State::Request);
         // In a box, because connections without a request have this future, too.
@@ -102,14 +91,14 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
         let response = tokio::select! {
             biased;
             response = &mut call => response,
-            end = self.pass_on(wanted, &mut is_complete) => return Err(end),
+            end = self.read_ahead() => return Err(end),
         };
         drop(call);
         let (mut head, size, body) = match response {
             Ok(response) => parts(response.into()),
             Err(error) => parts(Response::from(error)),
         };
-        if !is_complete || is_upgrade || !self.slot.connections.is_serving() {
+        if !is_complete || is_stream || !self.slot.connections.is_serving() {
             head.head_mut().set_connection_type(ConnectionType::Close);
         }
         self.slot.enter(State::Response);
@@ -118,34 +107,17 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
         Ok(is_complete)
     }
 
-    /// Passes on the body that a client sends after the status 100, once the application reads it, and then reads
-    /// ahead. Resolves when the connection ends.
-    async fn pass_on(&mut self, wanted: Option<WantedBody>, is_complete: &mut bool) -> End {
-        let Some(wanted) = wanted else {
-            return self.read_ahead().await;
-        };
-        let sender = tokio::select! {
-            biased;
-            Ok(sender) = wanted => sender,
-            end = self.read_ahead() => return end,
-        };
-        if let Err(end) = self.write(b"HTTP/1.1 100 Continue\r\n\r\n").await {
-            return end;
-        }
-        // The application has the request: its state stays, and no other connection takes its place.
-        let limit = self.slot.connections.limits.body_timeout;
-        match timeout(limit, self.collect_body())
-            .await
-            .unwrap_or_else(|_| Ok(Err(too_slow())))
-        {
-            Ok(body) => {
-                *is_complete = body.is_ok();
-                // Fails if the application does not read it any more.
-                let _ = sender.send(body);
-                self.read_ahead().await
-            }
-            Err(end) => end,
-        }
+    /// Ignores that the client requests another protocol (RFC 9110, section 7.8). The codec remembers the head that it
+    /// decoded last, so it gets one that does not request this.
+    fn ignore_upgrade(&mut self, head: &RequestHead) {
+        let method = &head.method;
+        let version = head.version;
+        let option = keep_alive_option(&head.headers);
+        let plain = format!(
+            "{method} / {version:?}\r\nHost:\r\nContent-Length: 0\r\nConnection: {option}\r\n\r\n"
+        );
+        let decoded = self.codec.decode(&mut BytesMut::from(plain.as_str()));
+        debug_assert!(decoded.is_ok_and(|message| message.is_some()));
     }
 
     /// Refuses a head.
@@ -154,6 +126,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
             .connections
             .log
             .record_refusal(self.slot.connection.peer, status);
+        // The last request does not change this response.
+        self.codec = Codec::new(self.slot.connections.config.clone());
         let mut response = Response::with_body(status, ());
         response
             .head_mut()
@@ -185,30 +159,20 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
         self.write(&bytes).await?;
         drop(bytes);
         self.write(&body).await?;
-        self.slot
-            .connection
-            .unless_ended(self.stream.flush())
-            .await?;
         self.slot.connections.release(&self.slot.connection);
         Ok(())
     }
 }
 
-/// A body that is received when the application reads it.
-fn expected_body() -> (Payload, Option<WantedBody>) {
-    let (wanted, receiver) = oneshot::channel();
-    let body = async {
-        let (sender, body) = oneshot::channel();
-        let _ = wanted.send(sender);
-        // Fails if the connection has ended, and its request with it.
-        body.await.unwrap_or(Err(PayloadError::Incomplete(None)))
-    };
-    (
-        Payload::Stream {
-            payload: stream::once(body).boxed_local(),
-        },
-        Some(receiver),
-    )
+/// Returns `keep-alive` if a `Connection` header contains it, or otherwise an empty text.
+fn keep_alive_option(headers: &HeaderMap) -> &str {
+    headers
+        .get_all(CONNECTION)
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(str::trim)
+        .find(|option| option.eq_ignore_ascii_case("keep-alive"))
+        .unwrap_or_default()
 }
 
 /// Every body of this service is in memory.

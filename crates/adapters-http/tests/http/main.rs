@@ -5,5 +5,6 @@ mod failing_ports;
 mod guesses;
 mod overload;
 mod request_line;
+mod revocation;
 mod scopes;
 mod service;

@@ -1,4 +1,4 @@
-//! The limit on requests in flight, with a request that is kept in flight by the lookup of its API key.
+//! The limits on requests in flight and on connections, with a request that is kept in flight by the lookup of its API key.
 
 use std::{
     num::NonZeroU32,
@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use animal_store_adapters_http::{AuthFailureLimiter, reloaded};
+use animal_store_adapters_http::{AuthFailureLimiter, Limits, reloaded};
 use animal_store_app::{
     ApiKey, ApiKeyDigest, ApiToken,
     ports::{ApiKeyDirectory, MockPetRepository, StoreFailure},
@@ -46,12 +46,17 @@ struct Overload {
 
 impl Overload {
     fn prepare() -> Self {
+        Self::prepare_changed(|_| ())
+    }
+
+    fn prepare_changed(change: impl FnOnce(&mut Limits)) -> Self {
         let directory = StallingDirectory::default();
         let mut repository = MockPetRepository::new();
         repository.expect_list().returning(|_, _, _| Ok(Vec::new()));
         let service = Service::start_with(repository, directory.clone(), |limits| {
             limits.max_in_flight = 1;
             limits.auth_failures = reloaded(Some(AuthFailureLimiter::new(NonZeroU32::MIN)));
+            change(limits);
         });
         Self { service, directory }
     }
@@ -99,9 +104,13 @@ fn requests_beyond_the_bound_are_a_503_before_their_api_key_is_checked() {
             .assert_header("Cache-Control", Some("no-store"));
         assert!(response.header("X-Request-Id").is_some());
     }
-    service.assert_metrics(&[r#"http_requests_shed_total{reason="in_flight"} 6"#]);
+    service.assert_metrics(&[
+        r#"http_requests_shed_total{reason="in_flight"} 6"#,
+        "http_requests_in_flight 1",
+    ]);
 
     overload.release(stalled);
+    service.assert_metrics(&["http_requests_in_flight 0"]);
 }
 
 #[test]
@@ -138,4 +147,20 @@ fn preflights_are_served_during_an_overload() {
     response
         .assert_status(200)
         .assert_header("Access-Control-Allow-Origin", Some(SHOP));
+}
+
+#[test]
+fn connections_beyond_the_bound_are_served_when_others_end() {
+    let overload = Overload::prepare_changed(|limits| {
+        limits.workers = 1;
+        limits.max_connections = 1;
+    });
+    let mut stalled = overload.begin();
+    let service = &overload.service;
+    let mut waiting = service.request("GET", "").begin().expect("a connection");
+    wait_until(|| service.has_metric("http_connections_open 2"));
+
+    overload.directory.release.notify_one();
+    stalled.response().assert_status(200);
+    waiting.response().assert_status(200);
 }

@@ -108,10 +108,14 @@ impl Service {
     /// Asserts the lines of series in the metrics.
     #[track_caller]
     pub(crate) fn assert_metrics(&self, expected: &[&str]) {
-        let text = self.metrics();
         for line in expected {
-            assert!(text.lines().any(|given| given == *line), "{line}\n{text}");
+            assert!(self.has_metric(line), "{line}\n{}", self.metrics());
         }
+    }
+
+    /// Whether the metrics have this line of a series.
+    pub(crate) fn has_metric(&self, line: &str) -> bool {
+        self.metrics().lines().any(|given| given == line)
     }
 
     /// GET of a path below `/v1/pets`, by a page of an allowed origin.

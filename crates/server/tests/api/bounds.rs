@@ -1,8 +1,8 @@
-//! The bounds on concurrent connections and concurrent requests.
+//! The bounds on concurrent connections.
 //!
 //! In `adapters-http`, the unit tests of `transport/connections` cover which connection makes room, and that others
-//! wait, by a paused clock; those of `limits` the bounds of the management listener; those of `middleware/in_flight`
-//! the permits of requests that wait for their body.
+//! wait, by a paused clock; those of `limits` the bounds of the management listener. `tests/http/overload.rs` covers
+//! the bounds on concurrent requests.
 
 use std::net::Ipv4Addr;
 
@@ -10,28 +10,9 @@ use animal_store_test_servers::{RawConnection, wait_until};
 
 use crate::{
     metrics::Samples,
-    raw_requests::{begin_create, get, pet},
+    raw_requests::{get, pet},
     test_app::TestApp,
 };
-
-#[test]
-fn connections_beyond_the_bound_are_served_when_others_end() {
-    for workers in ["1", "2"] {
-        let app =
-            TestApp::start_with(&[("http.workers", workers), ("http.max_connections", workers)]);
-        let count = workers.parse().expect("a number");
-        let served: Vec<_> = (0..count).map(|_| begin_create(&app)).collect();
-
-        let mut waiting: Vec<_> = (0..count).map(|_| app.send(get("/v1/pets"))).collect();
-        wait_until(|| Samples::read(&app).http("connections_open") == 2 * count);
-        assert_eq!(Samples::read(&app).http("requests_in_flight"), count);
-
-        drop(served);
-        for waiting in &mut waiting {
-            waiting.response().assert_status(200);
-        }
-    }
-}
 
 #[test]
 fn the_connection_that_was_idle_longest_makes_room() {

@@ -1,15 +1,14 @@
 //! The order of checks: if several things are wrong with a request, the response is about the earliest one.
 //!
-//! `crates/adapters-http` has the checks before the API key, and those of the rate and of scopes.
+//! `crates/adapters-http` has the checks before the API key, and those of the share and the rate of a key and of scopes.
 
 use std::time::Duration;
 
-use animal_store_test_servers::{HttpClient, Request};
+use animal_store_test_servers::Request;
 
 use crate::{
-    metrics::Samples,
-    raw_requests::{begin_create, post_head},
-    test_app::{OTHER_TOKEN, PET, TestApp},
+    raw_requests::post_head,
+    test_app::{PET, TestApp},
 };
 
 /// Requests of which each lacks the first mistake of the one before it, and the error of their first one: 404, 405,
@@ -72,13 +71,6 @@ fn mistakes(request: impl Fn(&str, &str) -> Request) -> Vec<(Request, u16, &'sta
 }
 
 #[track_caller]
-fn assert_all(app: &TestApp, status: u16, code: &str) {
-    for (request, _, _) in mistakes(|method, path| app.request(method, path)) {
-        request.send().assert_error(status, code);
-    }
-}
-
-#[track_caller]
 fn assert_unknown_key(app: &TestApp, status: u16, code: &str) {
     let request = app
         .anonymous("GET", "/v1/nowhere")
@@ -105,25 +97,6 @@ fn a_missing_key_comes_before_everything_else() {
         response.assert_error(401, "missing_api_key");
     }
     assert_unknown_key(&app, 401, "invalid_api_key");
-}
-
-#[test]
-fn a_key_beyond_its_share_comes_after_an_invalid_key_and_before_everything_else() {
-    // The request in flight takes the only one of this second.
-    let keys = [("http.workers", "1"), ("http.rate_limit.per_second", "1")];
-    let app = TestApp::start_changed(&keys, |config| config.http.limits.max_in_flight_per_key = 1);
-    let _slow = begin_create(&app);
-
-    assert_unknown_key(&app, 401, "invalid_api_key");
-    assert_all(&app, 503, "overloaded");
-    assert_eq!(
-        Samples::read(&app).http(r#"requests_shed_total{reason="key_share"}"#),
-        14
-    );
-    HttpClient::new(app.address)
-        .with_token(OTHER_TOKEN)
-        .get("/v1/pets")
-        .assert_status(200);
 }
 
 #[test]

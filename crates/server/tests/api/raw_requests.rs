@@ -27,7 +27,7 @@ pub(crate) fn post_head(lines: &str) -> String {
     )
 }
 
-/// A create in flight, and its body, which was not sent.
+/// A create whose head was accepted, and its body, which was not sent.
 #[track_caller]
 pub(crate) fn begin_create(app: &TestApp) -> (RawConnection, String) {
     let body = pet("Rex");

@@ -2,33 +2,37 @@
 
 use std::net::SocketAddr;
 
-use animal_store_test_servers::{HttpClient, RawConnection, wait_until};
+use animal_store_test_servers::{HttpClient, PostgresServer, RawConnection, wait_until};
 use serde_json::Value;
 
 use crate::{
-    pets::begin_create,
+    pets::create_request,
     program::{Program, TOKEN, metric},
 };
 
 const LIMIT: usize = 400;
 
 /// A program that cannot raise this limit of open files.
-fn with_limit(limit: usize) -> Program {
-    let program = Program::with_key().env("ANIMAL_STORE_HTTP__WORKERS", "2");
-    program.run_by_shell(&format!(r#"ulimit -n {limit} && exec "$@""#))
+fn with_limit(limit: usize, program: Program) -> Program {
+    program
+        .env("ANIMAL_STORE_HTTP__WORKERS", "2")
+        .run_by_shell(&format!(r#"ulimit -n {limit} && exec "$@""#))
 }
 
-/// Asserts that the management listener responds. The connection is new.
+/// Asserts that the management listener responds. The connections are new.
 #[track_caller]
-fn assert_managed(management: SocketAddr) {
-    for path in ["/live", "/ready", "/metrics"] {
-        HttpClient::new(management).get(path).assert_status(200);
+fn assert_managed(management: SocketAddr, ready: u16) {
+    for (path, status) in [("/live", 200), ("/ready", ready), ("/metrics", 200)] {
+        HttpClient::new(management).get(path).assert_status(status);
     }
 }
 
 #[test]
 fn clients_cannot_take_the_files_of_other_parts() {
-    let mut running = with_limit(LIMIT).start();
+    let server = PostgresServer::start();
+    let program = Program::with_postgres(&server.url("postgres"))
+        .env("ANIMAL_STORE_STORAGE__POSTGRES__TIMEOUT", "1m");
+    let mut running = with_limit(LIMIT, program).start();
     let event =
         running.wait_for_event("the limit of open files is too low for http.max_connections");
     assert_eq!(
@@ -49,7 +53,7 @@ fn clients_cannot_take_the_files_of_other_parts() {
     // Idle connections make room for others.
     let idle: Vec<_> = (0..LIMIT).map(|_| RawConnection::open(address)).collect();
     wait_until(|| metric(management, "animal_store_http_connections_open") == max);
-    assert_managed(management);
+    assert_managed(management, 200);
     HttpClient::new(address)
         .with_token(TOKEN)
         .get("/v1/pets")
@@ -57,18 +61,20 @@ fn clients_cannot_take_the_files_of_other_parts() {
     drop(idle);
 
     // Those with a request do not: others wait.
+    server.pause();
     let mut busy = Vec::new();
     while metric(management, "animal_store_http_requests_in_flight") < max
         || metric(management, "animal_store_http_connections_open") <= max
     {
         // A connection that is still idle can make room for the next one.
         assert!(busy.len() < LIMIT, "no connection waits");
-        busy.push(begin_create(address, TOKEN));
+        busy.push(create_request(address, TOKEN, "Rex").begin().unwrap());
     }
     for _ in 0..10 {
-        assert_managed(management);
+        assert_managed(management, 503);
     }
     drop(busy);
+    server.resume();
     HttpClient::new(address)
         .with_token(TOKEN)
         .get("/v1/pets")
@@ -83,7 +89,7 @@ fn clients_cannot_take_the_files_of_other_parts() {
 
 #[test]
 fn a_limit_that_is_too_low_for_any_connection_ends_the_start() {
-    let exited = with_limit(250).run();
+    let exited = with_limit(250, Program::with_key()).run();
 
     assert_eq!(exited.code, Some(1), "{exited:?}");
     assert!(

@@ -13,7 +13,7 @@ pub(crate) fn create_request(address: SocketAddr, token: &str, name: &str) -> Re
         .json(body)
 }
 
-/// Sends the head of a create, and of its body nothing. The service responds with 100 once the request is in flight.
+/// Sends the head of a create, and of its body nothing. The service responds with 100.
 #[track_caller]
 pub(crate) fn begin_create(address: SocketAddr, token: &str) -> RawConnection {
     HttpClient::new(address)

@@ -34,15 +34,21 @@ fn signal_twice(running: &mut Running, signals: [&str; 2]) {
 
 #[test]
 fn a_second_signal_ends_the_process_at_once_with_an_error_only_if_requests_are_in_flight() {
+    let server = PostgresServer::start();
     for signals in [["TERM", "INT"], ["INT", "TERM"]] {
-        let mut running = Program::with_key()
+        let mut running = Program::with_postgres(&server.url("postgres"))
+            .env("ANIMAL_STORE_STORAGE__POSTGRES__TIMEOUT", "1m")
             .env("ANIMAL_STORE_SHUTDOWN__TIMEOUT", "2m")
             .start();
-        let mut hanging = begin_create(running.address(), TOKEN);
-        hanging.response().assert_status(100);
+        let address = running.address();
+        let management = running.management_address();
+        server.pause();
+        let hanging = create_request(address, TOKEN, "Tom").begin().unwrap();
+        wait_until(|| metric(management, "animal_store_http_requests_in_flight") == 1);
         signal_twice(&mut running, signals);
         running.wait().assert_error(1, &["signal", "cut off"]);
         drop(hanging);
+        server.resume();
     }
     let mut running = start_with_drain_delay("5m");
     running.address();

@@ -120,6 +120,7 @@ fn a_valid_chunked_body_creates_a_pet() {
         format!("0000{all:x}\r\n{body}\r\n000\r\n\r\n"),
         format!("{l:x};name=value\r\n{left}\r\n{r:x};a;b=\"c\"\r\n{right}\r\n0;last\r\n\r\n"),
         format!("{all:x} ; name = value\r\n{body}\r\n0\r\n\r\n"),
+        format!("{all:x};name=\"a\\\"b\"\r\n{body}\r\n0\r\nTrailer: a b\r\nEmpty:\r\n\r\n"),
         // A trailer is neither a header nor a request.
         format!(
             "{all:x}\r\n{body}\r\n0\r\nContent-Length: 99\r\nAuthorization: Bearer none\r\n\r\n"
@@ -156,9 +157,30 @@ fn an_invalid_chunk_is_a_400_and_ends_the_connection() {
         format!("{:x}\r\n{body}\r\n0\r\n\r\n", length + 1),
         format!("{length:x};\0\r\n{body}\r\n0\r\n\r\n"),
         format!("{length:x};a\nb\r\n{body}\r\n0\r\n\r\n"),
+        // Extensions and trailers that the grammar does not have.
+        format!("{length:x} \r\n{body}\r\n0\r\n\r\n"),
+        format!("{length:x};\r\n{body}\r\n0\r\n\r\n"),
+        format!("{length:x}\r\n{body}\r\n0\r\n\n"),
+        format!("{length:x}\r\n{body}\r\n0\r\nTrailer\r\n\r\n"),
+        format!("{length:x}\r\n{body}\r\n0\r\nTrailer : a\r\n\r\n"),
+        format!("{length:x}\r\n{body}\r\n0\r\nTrailer: a\r\n b\r\n\r\n"),
+        format!("{length:x}\r\n{body}\r\n0\r\nTrailer: a\n\r\n"),
+        format!(
+            "{length:x}\r\n{body}\r\n0\r\nTrailer: {}\r\n\r\n",
+            "a".repeat(17 * 1024)
+        ),
+        format!(
+            "{length:x};{}\r\n{body}\r\n0\r\n\r\n",
+            "a".repeat(17 * 1024)
+        ),
+        format!("{}{length:x}\r\n{body}\r\n0\r\n\r\n", "0".repeat(16)),
     ] {
         assert_refused(&app, chunked(&invalid), 400).assert_error(400, "malformed_request");
     }
+    // Neither needs an API key, and the second one is not a trailer of the first.
+    let hidden = get("/v1/pets").replacen("GET", "POST", 1);
+    let open = "POST /docs HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\n";
+    assert_refused(&app, format!("{open}{hidden}"), 405).assert_error(405, "method_not_allowed");
     let unknown_key = chunked("3\r\nabc\r\nzz\r\n").replacen("Bearer ", "Bearer un", 1);
     assert_refused(&app, unknown_key, 401).assert_error(401, "invalid_api_key");
 }

@@ -1,7 +1,9 @@
-//! `Expect: 100-continue`: the client sends its body after the status 100.
+//! `Expect: 100-continue`: the client sends its body after the status 100, before its API key is checked.
 
 use crate::{
-    raw_requests::{assert_ends, assert_no_pet, get, names, pet, post_head},
+    raw_requests::{
+        assert_ends, assert_goes_on, assert_no_pet, get, names, pet, post_head, with_lines,
+    },
     test_app::TestApp,
 };
 
@@ -30,16 +32,62 @@ fn a_client_gets_a_100_and_one_final_response_whether_it_waits_or_not() {
 }
 
 #[test]
-fn a_refused_client_gets_no_100_and_smuggles_nothing_by_withholding_its_body() {
+fn a_client_that_will_be_refused_gets_a_100_too_and_its_connection_goes_on() {
     let app = TestApp::start();
-    let unknown = expecting(30).replacen("Bearer ", "Bearer un", 1);
-    for (head, status) in [(unknown, 401), (expecting(1 << 20), 413)] {
+    let body = pet("Rex");
+    let head = expecting(body.len());
+    for (head, status) in [
+        (head.replacen("Bearer ", "Bearer un", 1), 401),
+        (head.replacen("Authorization", "X-Authorization", 1), 401),
+        (head.replacen("/v1/pets", "/v1/nowhere", 1), 404),
+        (head.replacen("POST", "PUT", 1), 405),
+        (head.replacen("application/json", "text/plain", 1), 415),
+        (head.replacen("POST /v1/pets", "GET /v1/pets/0", 1), 404),
+    ] {
+        let mut connection = app.send(head);
+        connection.response().assert_status(100);
+        connection.send(&body);
+        let response = connection.response();
+        response.assert_status(status);
+        assert!(!response.closes(), "{response:?}");
+        assert_goes_on(&mut connection);
+    }
+}
+
+#[test]
+fn a_body_that_is_declared_too_large_gets_no_100_and_the_application_responds_in_its_order() {
+    let app = TestApp::start();
+    let head = expecting(16 * 1024 + 1);
+    for (head, status) in [
+        (head.replacen("Bearer ", "Bearer un", 1), 401),
+        (head.replacen("application/json", "text/plain", 1), 415),
+        (head, 413),
+    ] {
         let mut connection = app.send(head);
         let response = connection.response();
         // Peers must agree whether the next bytes are a body or a request: the connection ends.
         assert_ends(&mut connection, response.assert_status(status));
     }
     assert_no_pet(&app);
+}
+
+#[test]
+fn a_chunked_body_gets_a_100_and_a_request_without_a_body_gets_none() {
+    let app = TestApp::start();
+    let body = pet("Rex");
+    let expectation = "Expect: 100-continue\r\n";
+    let mut connection = app.send(post_head(&format!(
+        "Transfer-Encoding: chunked\r\n{expectation}"
+    )));
+    connection.response().assert_status(100);
+    connection.send(format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len()));
+    connection.response().assert_status(201);
+
+    connection.send(with_lines(&get("/v1/pets/0"), expectation));
+    connection.response().assert_status(404);
+    connection.send(expecting(0));
+    connection.response().assert_error(400, "invalid_body");
+    assert_eq!(names(&app), ["Rex"]);
 }
 
 #[test]

@@ -91,17 +91,30 @@ fn a_connection_ends_if_the_client_requests_it_and_no_later_request_is_carried_o
 }
 
 #[test]
-fn empty_lines_and_bare_line_feeds_make_no_request() {
-    // RFC 9112, section 2.2, allows both.
+fn empty_lines_before_a_request_make_no_request() {
+    // RFC 9112, section 2.2.
     let app = TestApp::start();
-    let bare = get("/v1/pets/0").replace("\r\n", "\n");
     let mut connection = app.send(format!(
-        "\r\n{}\r\n\r\n\n{bare}{}",
+        "\r\n{}\r\n\r\n\n{}",
         post("Ada"),
         get("/v1/pets?limit=1")
     ));
-    let responses = [(); 3].map(|()| connection.response());
-    assert_eq!(statuses(&responses), [201, 404, 200]);
+    let responses = [(); 2].map(|()| connection.response());
+    assert_eq!(statuses(&responses), [201, 200]);
+}
+
+#[test]
+fn a_refusal_does_not_have_the_version_of_the_request_before() {
+    let app = TestApp::start();
+    let first = format!(
+        "GET /v1/pets HTTP/1.0\r\n{}Connection: keep-alive\r\n\r\n",
+        fields()
+    );
+    let mut connection = app.send(first + "GET /v1/pets HTTP/1.1\r\n\r\n");
+    let responses = connection.responses_to_end();
+    assert_eq!(statuses(&responses), [200, 400]);
+    assert!(responses[1].head.starts_with("HTTP/1.1 "), "{responses:?}");
+    assert!(responses[1].closes(), "{responses:?}");
 }
 
 /// A chunked POST of a pet, with chunk extensions and a trailer.

@@ -2,7 +2,8 @@
 
 use crate::{
     raw_requests::{
-        assert_ends, assert_no_pet, fields, get, names, post, smuggled, statuses, with_lines,
+        assert_ends, assert_no_pet, assert_refused, fields, get, names, post, smuggled, statuses,
+        with_lines,
     },
     test_app::{TOKEN, TestApp},
 };
@@ -13,34 +14,54 @@ const HTTP_2: &str =
     "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQBAAAA\r\n";
 
 #[test]
-fn an_upgrade_is_ignored_and_its_connection_ends() {
+fn a_websocket_is_ignored_and_its_connection_ends() {
     let app = TestApp::start();
-    for upgrade in [WEBSOCKET, HTTP_2] {
-        // A body still ends after its declared length.
-        for (request, status) in [(get("/v1/pets/0"), 404), (post("Rex"), 201)] {
-            let mut connection = app.send(with_lines(&request, upgrade));
-            let response = connection.response();
-            assert_ends(&mut connection, response.assert_status(status));
-        }
-    }
-    assert_eq!(names(&app), ["Rex", "Rex"]);
-}
-
-#[test]
-fn what_follows_the_head_of_an_upgrade_or_a_connect_is_not_a_request() {
-    let app = TestApp::start();
-    let body = smuggled();
-    let lines = format!("{WEBSOCKET}Content-Length: {}\r\n", body.len());
-    let connect = format!("CONNECT store.example:80 HTTP/1.1\r\n{}\r\n", fields());
-    for (head, status) in [
-        (with_lines(&get("/v1/pets/0"), &lines), 404),
-        (connect, 404),
-    ] {
-        let mut connection = app.send(head + &body);
+    // A body still ends after its declared length.
+    for (request, status) in [(get("/v1/pets/0"), 404), (post("Rex"), 201)] {
+        let mut connection = app.send(with_lines(&request, WEBSOCKET));
         let response = connection.response();
         assert_ends(&mut connection, response.assert_status(status));
     }
-    assert_no_pet(&app);
+    assert_eq!(names(&app), ["Rex"]);
+}
+
+#[test]
+fn another_upgrade_is_ignored_and_its_connection_goes_on() {
+    let app = TestApp::start();
+    let mut connection = app.connect();
+    for upgrade in [
+        HTTP_2,
+        "Connection: upgrade\r\n",
+        "Connection: keep-alive, Upgrade\r\n",
+        "Connection: Upgrade, HTTP2-Settings, TE\r\n",
+        "Upgrade: h2c\r\n",
+        "Upgrade: websockets, h2c\r\nConnection: UPGRADE\r\n",
+        "Upgrade: TLS/1.2, HTTP/1.1\r\nConnection: upgrade\r\nConnection: keep-alive\r\n",
+    ] {
+        for (request, status) in [(get("/v1/pets/0"), 404), (post("Rex"), 201)] {
+            connection.send(with_lines(&request, upgrade));
+            let response = connection.response();
+            response
+                .assert_status(status)
+                .assert_header("Connection", None);
+        }
+        connection.send(with_lines(&get("/v1/pets"), upgrade).replacen("GET", "HEAD", 1));
+        connection.response_to_head().assert_status(200);
+        connection.send(get("/v1/pets?limit=1"));
+        assert_eq!(connection.response().json()[0]["name"], "Rex");
+    }
+}
+
+#[test]
+fn what_follows_the_head_of_a_websocket_or_a_connect_is_not_a_request() {
+    let app = TestApp::start();
+    let body = smuggled();
+    let lines = format!("{WEBSOCKET}Content-Length: {}\r\n", body.len());
+    let mut connection = app.send(with_lines(&get("/v1/pets/0"), &lines) + &body);
+    let response = connection.response();
+    assert_ends(&mut connection, response.assert_status(404));
+    let connect = format!("CONNECT store.example:80 HTTP/1.1\r\n{}\r\n", fields());
+    assert_refused(&app, connect, 501);
 }
 
 /// A list in HTTP/1.0, which has no Host.
@@ -59,8 +80,19 @@ fn a_connection_of_http_1_0_goes_on_if_the_client_requests_it() {
             .assert_status(200)
             .assert_header("Connection", Some("keep-alive"));
     }
-    // In the protocol of an upgrade, the first request may end at another byte.
-    for lines in ["", "Connection: keep-alive\r\nUpgrade: websocket\r\n"] {
+    connection.send(get_1_0(
+        "Connection: keep-alive, upgrade\r\nUpgrade: h2c\r\n",
+    ));
+    connection
+        .response()
+        .assert_status(200)
+        .assert_header("Connection", Some("keep-alive"));
+    // In the protocol of a websocket, the first request may end at another byte.
+    for lines in [
+        "",
+        "Connection: upgrade\r\n",
+        "Connection: keep-alive\r\nUpgrade: websocket\r\n",
+    ] {
         let mut connection = app.send(get_1_0(lines) + &smuggled());
         connection.finish_sending();
         assert_eq!(statuses(&connection.responses_to_end()), [200]);
