@@ -16,7 +16,9 @@ use tokio::{
 use crate::{
     Limits, TrustedProxies, auth,
     pets::{idempotency_key, list_query},
-    transport::{client::Client, connection::Stage, connections::Connections, exchange},
+    transport::{
+        client::Client, connection::Stage, connections::Connections, exchange, framing::Framing,
+    },
 };
 
 /// Parses the `Authorization` headers.
@@ -38,6 +40,18 @@ pub fn parse_idempotency_key(headers: &HeaderMap, api_key: &ApiKeyId) -> Option<
 /// The problems of its parameters.
 pub fn parse_query(query: &str) -> Result<ListQuery, String> {
     list_query::parse(query)
+}
+
+/// Returns how many bytes of a chunked body are accepted, which arrive in pieces.
+pub fn accepted_framing<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> usize {
+    let mut framing = Framing::default();
+    let mut received = Vec::new();
+    let mut accepted = 0;
+    for piece in pieces {
+        received.extend_from_slice(piece);
+        accepted += framing.accept(&received[accepted..]);
+    }
+    accepted
 }
 
 /// Serves a connection to its end. A body has at most `max_body_bytes`. Must be called within a local runtime.
