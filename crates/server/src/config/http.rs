@@ -39,7 +39,7 @@ pub(super) fn read(values: &mut Values) -> (SocketAddr, ApiSettings, bool) {
         /// further ones wait. The process raises its limit of open files, or serves fewer.
         max_connections = value("http.max_connections", "10000", number(1..=1_000_000));
         /// Maximum number of requests in flight, half of them of one API key. Further ones get 503 `overloaded`. A
-        /// request whose body is still arriving counts for its key alone.
+        /// request is in flight once its body has arrived.
         max_in_flight = value("http.max_in_flight", "2000", number(1..=1_000_000));
         /// Maximum size of a request body in bytes. Larger ones get 413.
         max_body_bytes = value("http.max_body_bytes", "16384", number(64..=1024 * 1024));
