@@ -315,7 +315,7 @@ mod tests {
         let app = App::new()
             .app_data(Data::new(use_cases))
             .app_data(Data::clone(&limits))
-            .configure(routes::api);
+            .configure(|config| routes::api(config, None));
         let service = init_service(app).await;
         let key = ApiKeyId::new("key");
         let _share = limits.key_shares.acquire(&key).expect("the only one");

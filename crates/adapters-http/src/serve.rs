@@ -145,14 +145,8 @@ where
                 request_log::record(&log, sample_ratio, request, service)
             })
     };
-    let (server, task) = HttpServer::start(
-        listener,
-        &limits,
-        tls.as_ref(),
-        &proxies,
-        &log,
-        application,
-    )?;
+    let (server, task) =
+        HttpServer::start(listener, &limits, tls.as_ref(), &proxies, &log, application)?;
     Ok((server, task, in_flight))
 }
 

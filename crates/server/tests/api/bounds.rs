@@ -70,7 +70,7 @@ fn a_reader_of_large_lists_makes_room_for_others() {
     assert_eq!(refused(), cut);
 }
 
-const CLIENT: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 1);
+const CLIENT: Ipv4Addr = Ipv4Addr::LOCALHOST;
 const OTHER_CLIENT: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 const PROXY: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);
 
