@@ -98,10 +98,10 @@ impl SqliteApiKeyStore {
         let Some(time) = self.session().read(time_of_backup).await? else {
             return Ok(());
         };
-        let keys = self.list().await?.len();
+        let records = self.list().await?.len();
         tracing::warn!(
             time,
-            keys,
+            records,
             "this store is a backup: API keys that were revoked since then are valid again, revoke them once more"
         );
         if self.0.is_writable() {

@@ -163,15 +163,13 @@ fn text(
     } else {
         format!("{listens}/v1")
     };
+    let curl = "curl -i -H @-";
     // On standard input: the arguments of a process can be read by every user of the machine.
-    let curl = format!(
-        "echo 'Authorization: Bearer {}' | curl -i -H @-",
-        token.expose_secret()
-    );
+    let token = format!("<<<'Authorization: Bearer {}'", token.expose_secret());
     let pet = r#"{"name":"Rex","categoryId":1,"status":"available"}"#;
     format!(
-        "{text}  {curl} -d '{pet}' -H 'Content-Type: application/json' '{url}/pets'\n  \
-         {curl} '{url}/pets?status=available'\n\n  In a browser, with the same key: {listens}/docs\n\n"
+        "{text}  {curl} -d '{pet}' -H 'Content-Type: application/json' '{url}/pets' {token}\n  \
+         {curl} '{url}/pets?status=available' {token}\n\n  In a browser, with the same key: {listens}/docs\n\n"
     )
 }
 

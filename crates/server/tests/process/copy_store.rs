@@ -236,7 +236,12 @@ fn a_backup_of_each_backend_starts_as_a_store_and_is_copied_back() {
         let copy = Program::bare()
             .file("to.toml", &to.config(MEMORY))
             .args(&["copy", "--from", path, "--to", "to.toml"]);
-        copy.run().assert_success();
+        let copied = copy.run();
+        assert_eq!(copied.code, Some(0), "{copied:?}");
+        assert!(
+            matches!(&copied.stderr[..], [warning] if warning.contains("this store is a backup")),
+            "{copied:?}"
+        );
         assert_eq!(to.pages(), pages);
         let restored = Store::Sqlite(folder);
         assert_has(&restored, &pages, &created);

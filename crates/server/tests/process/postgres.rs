@@ -164,7 +164,7 @@ fn the_documented_permissions_are_enough() {
         .skip_while(|line| !is_grant(line))
         .take_while(is_grant)
         .collect();
-    assert_eq!(grants.len(), 4);
+    assert_eq!(grants.len(), 5);
     database.sql(
         &grants
             .join("\n")

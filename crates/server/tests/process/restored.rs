@@ -33,7 +33,7 @@ fn the_first_start_on_a_backup_warns_and_later_ones_do_not() {
     succeed(&store, &["pets", "export"]);
     let mut running = store.with_own_keys().start();
     let event = running.wait_for_event(WARNING);
-    assert_eq!(event["keys"], 1);
+    assert_eq!(event["records"], 1);
     let time = event["time"].as_str().expect("a time");
     assert!(
         time.starts_with("20") && time.ends_with('Z') && time.len() == 20,

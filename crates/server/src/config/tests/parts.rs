@@ -316,6 +316,7 @@ fn an_expired_authority_of_clients_is_a_warning() {
     let [folder, expired] = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let files = Certificates::make(folder.path());
     let authority = Certificates::make_until(expired.path(), UNIX_EPOCH).authority;
+    fs::set_permissions(&files.server_key, Permissions::from_mode(0o600)).unwrap();
     let [cert, key, authority] =
         [&files.server, &files.server_key, &authority].map(|path| path.to_str().unwrap());
     let config = config(&[
