@@ -27,18 +27,11 @@ pub fn openapi_document(server: Option<&PublicUrl>) -> Cow<'static, str> {
     }
 }
 
-/// The document that a service serves.
-pub(crate) struct ServedDocument(StaticFile);
-
-impl ServedDocument {
-    pub(crate) fn new(server: Option<&PublicUrl>) -> Self {
-        Self(StaticFile::new(
-            "application/json",
-            &openapi_document(server),
-        ))
-    }
+/// Returns the document with this server as a file.
+pub(crate) fn file(server: Option<&PublicUrl>) -> StaticFile {
+    StaticFile::new("application/json", &openapi_document(server))
 }
 
-pub(crate) async fn serve(document: Data<ServedDocument>, request: HttpRequest) -> HttpResponse {
-    document.0.respond(&request)
+pub(crate) async fn serve(document: Data<StaticFile>, request: HttpRequest) -> HttpResponse {
+    document.respond(&request)
 }

@@ -66,7 +66,7 @@ impl<K: Clone + Eq + Hash> Buckets<K> {
 
     /// Takes a token, and returns the number of those that are left. `None`: there was none.
     fn take(&self, client: &K) -> Option<u32> {
-        let (mut full_at, now) = (self.lock(), Instant::now());
+        let (mut full_at, now) = (lock(&self.full_at), Instant::now());
         let after = full_at.get(client).map_or(now, |at| now.max(*at)) + self.interval;
         let rest = (now + self.fill_time).checked_duration_since(after)?;
         full_at.insert(client.clone(), after);
@@ -75,7 +75,7 @@ impl<K: Clone + Eq + Hash> Buckets<K> {
 
     /// Puts back a token that was taken. A full bucket is not kept.
     fn put_back(&self, client: &K) {
-        let mut full_at = self.lock();
+        let mut full_at = lock(&self.full_at);
         let Some(before) = full_at.get(client).map(|at| *at - self.interval) else {
             return;
         };
@@ -88,14 +88,10 @@ impl<K: Clone + Eq + Hash> Buckets<K> {
 
     /// Returns the time until there is a token.
     fn wait(&self, client: &K) -> Duration {
-        let Some(full_at) = self.lock().get(client).copied() else {
+        let Some(full_at) = lock(&self.full_at).get(client).copied() else {
             return Duration::ZERO;
         };
         (full_at + self.interval).saturating_duration_since(Instant::now() + self.fill_time)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Cache<K, Instant>> {
-        lock(&self.full_at)
     }
 }
 

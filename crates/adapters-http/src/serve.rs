@@ -24,7 +24,7 @@ use crate::{
         request_log::{self, RequestLog},
         trusted_proxies::TrustedProxies,
     },
-    openapi::ServedDocument,
+    openapi,
     public_url::PublicUrl,
     routes::{self, UseCases},
     transport::{listener::HttpListener, tls::CurrentTlsIdentity},
@@ -95,7 +95,7 @@ where
         sample_ratio,
         errors_only,
     } = settings;
-    let document = Data::new(ServedDocument::new(public_url.as_ref()));
+    let document = Data::new(openapi::file(public_url.as_ref()));
     let in_flight = InFlight::new(limits.max_in_flight);
     let registry = registry.sub_registry_with_prefix("http");
     let metrics = Arc::new(HttpMetrics::register(registry));

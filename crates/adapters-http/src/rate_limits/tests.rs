@@ -144,7 +144,7 @@ async fn a_network_of_64_bits_counts_as_one_ipv6_address() {
     for other in ["2001:db8::1", "2001:db8:0:2::1", "192.0.2.2", "::1"] {
         assert_eq!(wait(&limiter, other), None, "{other}");
     }
-    let kept = limiter.failures.lock().len();
+    let kept = lock(&limiter.failures.full_at).len();
     assert_eq!(kept, 2, "an attempt without a failure is not kept");
 }
 
@@ -158,7 +158,7 @@ async fn the_number_of_addresses_is_bounded_and_a_new_one_is_limited_at_the_maxi
         let client = Ipv4Addr::from_bits(address).to_string();
         fail(&limiter, &client);
         assert_eq!(wait(&limiter, &client), Some(60), "{client}");
-        assert!(limiter.failures.lock().len() <= MAX_NETWORKS);
+        assert!(lock(&limiter.failures.full_at).len() <= MAX_NETWORKS);
         // An address that continues to send requests stays refused.
         assert_eq!(wait(&limiter, refused), Some(60), "after {client}");
     }

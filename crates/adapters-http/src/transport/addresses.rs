@@ -1,10 +1,10 @@
 //! The addresses of the clients of one worker, and what the connections of an address share.
 
 use std::{
-    cell::{Cell, RefCell},
+    cell::RefCell,
     collections::HashMap,
     net::{IpAddr, SocketAddr},
-    rc::Rc,
+    rc::{Rc, Weak},
 };
 
 use tokio::sync::Mutex;
@@ -14,15 +14,14 @@ use crate::{middleware::trusted_proxies::TrustedProxies, rate_limits::network};
 /// The addresses with open connections: an IPv4 address or an IPv6 network of 64 bits each.
 #[derive(Default)]
 pub(super) struct Addresses {
-    known: RefCell<HashMap<IpAddr, Rc<Address>>>,
+    known: RefCell<HashMap<IpAddr, Weak<Address>>>,
     /// The clients of a proxy have its address. Each of its connections counts as an address of its own.
     proxies: TrustedProxies,
 }
 
-/// An address, as its connections see it.
+/// An address. Each of its connections has a reference to it, and no other object has.
 #[derive(Default)]
 pub(super) struct Address {
-    connections: Cell<usize>,
     /// One connection of the address at a time takes a step of its TLS handshake, or waits for it.
     pub(super) turn: Mutex<()>,
 }
@@ -37,19 +36,19 @@ impl Addresses {
 
     /// Adds a connection to its address.
     pub(super) fn add(&self, peer: Option<SocketAddr>) -> Rc<Address> {
-        let address = match self.key(peer) {
-            Some(key) => Rc::clone(self.known.borrow_mut().entry(key).or_default()),
-            None => Rc::default(),
+        let Some(key) = self.key(peer) else {
+            return Rc::default();
         };
-        address.connections.update(|count| count + 1);
+        let mut known = self.known.borrow_mut();
+        let address = known.get(&key).and_then(Weak::upgrade).unwrap_or_default();
+        known.insert(key, Rc::downgrade(&address));
         address
     }
 
-    /// Removes a connection from its address.
-    pub(super) fn remove(&self, peer: Option<SocketAddr>, address: &Address) {
-        address.connections.update(|count| count - 1);
+    /// Removes an address if this connection is its last one.
+    pub(super) fn remove(&self, peer: Option<SocketAddr>, address: &Rc<Address>) {
         if let Some(key) = self.key(peer)
-            && address.connections.get() == 0
+            && Rc::strong_count(address) == 1
         {
             self.known.borrow_mut().remove(&key);
         }
@@ -60,20 +59,13 @@ impl Addresses {
         let known = self.known.borrow();
         known
             .iter()
-            .map(|(key, address)| (*key, address.connections()))
+            .map(|(key, address)| (*key, address.strong_count()))
             .max_by_key(|(_, connections)| *connections)
     }
 
     fn key(&self, peer: Option<SocketAddr>) -> Option<IpAddr> {
         let client = peer?.ip();
         (!self.proxies.contains(client)).then(|| network(client))
-    }
-}
-
-impl Address {
-    /// Returns the number of its connections.
-    pub(super) fn connections(&self) -> usize {
-        self.connections.get()
     }
 }
 
@@ -96,7 +88,7 @@ mod tests {
             let peers = peers.map(|peer| Some(peer.parse().unwrap()));
             let added = peers.map(|peer| {
                 let address = addresses.add(peer);
-                (address.connections(), peer, address)
+                (Rc::strong_count(&address), peer, address)
             });
             assert_eq!(added.each_ref().map(|(count, ..)| *count), counts);
             for (_, peer, address) in added {

@@ -150,7 +150,7 @@ impl Connections {
                 Some((1, Reverse(0), connection.since.get()))
             }
             State::Response if connection.is_stalled() => {
-                let share = connection.address.connections();
+                let share = Rc::strong_count(&connection.address);
                 Some((2, Reverse(share), connection.progress.get().at))
             }
             State::Request | State::Response => None,

@@ -251,21 +251,13 @@ impl RedisApiKeyStore {
             use_record::delete(&self.keyspace, &mut deletions, id.as_str());
             let _ = deletions.exec_async(connection).await;
         }
-        let ids: Vec<String> = cmd("HRANDFIELD")
+        let entries: Vec<(String, String)> = cmd("HRANDFIELD")
             .arg(&self.keyspace.index)
             .arg(EXAMINED)
+            .arg("WITHVALUES")
             .query_async(connection)
             .await?;
-        if ids.is_empty() {
-            return Ok(());
-        }
-        let entries: Vec<Option<String>> = cmd("HMGET")
-            .arg(&self.keyspace.index)
-            .arg(&ids)
-            .query_async(connection)
-            .await?;
-        let entries = entries.into_iter().map(Option::unwrap_or_default);
-        let index: Index = ids.into_iter().zip(entries).collect();
+        let index = Index::from_iter(entries);
         let keys = self.keyspace.read_keys(connection, &index).await?;
         let existing: HashSet<_> = keys.iter().map(|key| key.key.id.as_str()).collect();
         for (id, entry) in index

@@ -3,15 +3,9 @@
 //! A terminal is lost if it has hung up, or if the leader of its session has ended. In the second case, a
 //! pseudo-terminal does not hang up, but it controls the process no longer, and no key reaches the process.
 
-use std::{
-    io::IsTerminal,
-    os::fd::{AsFd, OwnedFd},
-};
+use std::{io::IsTerminal, os::fd::OwnedFd};
 
-use nix::{
-    poll::{PollFd, PollFlags, PollTimeout, poll},
-    sys::termios::tcgetsid,
-};
+use nix::sys::termios::tcgetsid;
 
 /// A terminal, open as a file.
 pub(super) struct Terminal {
@@ -27,15 +21,8 @@ impl Terminal {
         file.is_terminal().then_some(Self { file, controlled })
     }
 
+    /// A terminal that has hung up answers no request of a terminal any more.
     pub(super) fn is_lost(&self) -> bool {
-        self.has_hung_up() || (self.controlled && tcgetsid(&self.file).is_err())
-    }
-
-    fn has_hung_up(&self) -> bool {
-        let mut polled = [PollFd::new(self.file.as_fd(), PollFlags::empty())];
-        poll(&mut polled, PollTimeout::ZERO).is_ok()
-            && polled[0]
-                .revents()
-                .is_some_and(|events| events.contains(PollFlags::POLLHUP))
+        !self.file.is_terminal() || (self.controlled && tcgetsid(&self.file).is_err())
     }
 }

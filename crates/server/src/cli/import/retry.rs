@@ -76,17 +76,10 @@ impl Retry {
 
 /// Whether the same create can succeed later.
 fn is_temporary(error: &AddPetError) -> bool {
-    match error {
-        AddPetError::Store(failure) => match failure {
-            StoreFailure::Unavailable(_)
-            | StoreFailure::Overloaded
-            | StoreFailure::Timeout
-            | StoreFailure::OutcomeUnknown(_) => true,
-            StoreFailure::Corrupt(_) => false,
-        },
-        AddPetError::IdempotencyConflict => true,
-        AddPetError::IdempotencyMismatch => false,
-    }
+    !matches!(
+        error,
+        AddPetError::Store(StoreFailure::Corrupt(_)) | AddPetError::IdempotencyMismatch
+    )
 }
 
 #[cfg(test)]
