@@ -9,7 +9,7 @@ use actix_web::{
 use futures_util::StreamExt;
 use mime::Mime;
 
-use crate::{auth::RequestLimits, error::ApiError};
+use crate::{auth::RequestLimits, error::ApiError, header_lists::elements};
 
 /// Returns a body with a JSON content type within the limits.
 pub(crate) async fn read_json(request: &HttpRequest, payload: Payload) -> Result<Bytes, ApiError> {
@@ -52,13 +52,10 @@ pub(crate) fn declared_length(headers: &HeaderMap) -> Option<u64> {
         .ok()
 }
 
-/// Every element of the list must be `identity`. Empty elements do not count (RFC 9110, section 5.6.1.2).
+/// Every element of the list must be `identity`.
 fn check_content_encoding(headers: &HeaderMap) -> Result<(), ApiError> {
-    let refused = headers
-        .get_all(CONTENT_ENCODING)
-        .flat_map(|line| line.as_bytes().split(|&byte| byte == b','))
-        .map(<[u8]>::trim_ascii)
-        .find(|element| !element.is_empty() && !element.eq_ignore_ascii_case(b"identity"));
+    let refused = elements(headers, CONTENT_ENCODING)
+        .find(|element| !element.eq_ignore_ascii_case(b"identity"));
     match refused {
         Some(encoding) => Err(ApiError::UnsupportedContentEncoding(shown(encoding))),
         None => Ok(()),

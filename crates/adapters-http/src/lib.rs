@@ -16,6 +16,7 @@ mod error;
 mod explorer;
 #[cfg(any(fuzzing, clippy))]
 pub mod fuzzing;
+mod header_lists;
 mod health;
 mod http_server;
 mod limits;

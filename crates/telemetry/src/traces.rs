@@ -5,7 +5,9 @@
 
 use std::{
     error::Error,
-    fs, io, process,
+    fs, io,
+    iter::successors,
+    process,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -202,12 +204,7 @@ impl HttpClient for Collector {
 
 /// Formats an error with its sources.
 fn with_sources(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        source = error.source();
-    }
-    text
+    let errors = successors(Some(error), |&error| error.source());
+    let texts: Vec<_> = errors.map(ToString::to_string).collect();
+    texts.join(": ")
 }

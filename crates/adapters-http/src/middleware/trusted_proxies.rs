@@ -9,6 +9,8 @@ use actix_web::{
 use ipnet::IpNet;
 use thiserror::Error;
 
+use crate::header_lists::elements;
+
 /// The proxies that are trusted to report the address of their client.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TrustedProxies {
@@ -57,20 +59,10 @@ impl TrustedProxies {
         if !self.contains(peer) {
             return peer;
         }
-        let lines: Vec<_> = headers.get_all(X_FORWARDED_FOR).collect();
-        // There are no quoted strings: a quotation mark of the client must not hide the comma of a proxy.
-        let elements = lines
-            .into_iter()
-            .rev()
-            .flat_map(|line| line.as_bytes().rsplit(|&byte| byte == b','))
-            .map(<[u8]>::trim_ascii)
-            .filter(|element| !element.is_empty());
+        let elements = elements(headers, X_FORWARDED_FOR);
         let mut client = peer;
-        for element in elements {
-            match address(element) {
-                Some(address) => client = address,
-                None => break,
-            }
+        for address in elements.rev().map_while(address) {
+            client = address;
             if !self.contains(client) {
                 break;
             }

@@ -44,8 +44,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
         if request.head().expect() {
             self.slot.enter(State::Response);
             self.write(CONTINUE).await?;
-            self.slot.enter(State::Body);
         }
+        self.slot.enter(State::Body);
         let is_chunked = request.headers().contains_key(TRANSFER_ENCODING);
         let framing = is_chunked.then(Framing::default);
         self.collect_body(declared, framing).await
@@ -78,17 +78,12 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
                 Ok(None) if framing.as_ref().is_some_and(Framing::is_over) => {
                     return Ok(Err(PayloadError::EncodingCorrupted));
                 }
-                Ok(None) => {
-                    if matches!(self.slot.connection.state.get(), State::Idle | State::Head) {
-                        self.slot.enter(State::Body);
-                    }
-                    match self.read().await {
-                        Ok(0) => return Ok(Err(PayloadError::Incomplete(None))),
-                        Ok(_) => {}
-                        Err(End::Timeout) => return Ok(Err(too_slow())),
-                        Err(end) => return Err(end),
-                    }
-                }
+                Ok(None) => match self.read().await {
+                    Ok(0) => return Ok(Err(PayloadError::Incomplete(None))),
+                    Ok(_) => {}
+                    Err(End::Timeout) => return Ok(Err(too_slow())),
+                    Err(end) => return Err(end),
+                },
             }
             if let Some(length) = length.filter(|&length| body.len() >= length) {
                 body.truncate(length);

@@ -8,7 +8,7 @@ use actix_http::{
     ConnectionType, Payload, Request, RequestHead, Response,
     body::{BodySize, MessageBody},
     h1::{Codec, Message, MessageType},
-    header::{CONNECTION, HeaderMap},
+    header::CONNECTION,
 };
 use actix_service::Service;
 use actix_web::{
@@ -25,9 +25,13 @@ use super::{
     connection::{End, State},
     heads::Head,
 };
+use crate::header_lists::elements;
 
 /// A larger body is not copied behind the head of its response.
 const MAX_COPIED_BYTES: usize = 8 * 1024;
+
+/// Option of `Connection`, with which HTTP/1.0 clients ask for further requests.
+const KEEP_ALIVE: &str = "keep-alive";
 
 /// Room for the head of a response.
 const HEAD_BYTES: usize = 768;
@@ -112,7 +116,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
     fn ignore_upgrade(&mut self, head: &RequestHead) {
         let method = &head.method;
         let version = head.version;
-        let option = keep_alive_option(&head.headers);
+        let keeps_alive = elements(&head.headers, CONNECTION)
+            .any(|option| option.eq_ignore_ascii_case(KEEP_ALIVE.as_bytes()));
+        let option = if keeps_alive { KEEP_ALIVE } else { "" };
         let plain = format!(
             "{method} / {version:?}\r\nHost:\r\nContent-Length: 0\r\nConnection: {option}\r\n\r\n"
         );
@@ -162,17 +168,6 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
         self.slot.connections.release(&self.slot.connection);
         Ok(())
     }
-}
-
-/// Returns `keep-alive` if a `Connection` header contains it, or otherwise an empty text.
-fn keep_alive_option(headers: &HeaderMap) -> &str {
-    headers
-        .get_all(CONNECTION)
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .map(str::trim)
-        .find(|option| option.eq_ignore_ascii_case("keep-alive"))
-        .unwrap_or_default()
 }
 
 /// Every body of this service is in memory.

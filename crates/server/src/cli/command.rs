@@ -46,10 +46,15 @@ pub(super) fn start<T>(
         ))
     })?;
     let log = start_for_command(&config.settings);
+    log_warnings(&warnings);
+    Ok((part, log))
+}
+
+/// Logs the warnings about the configuration.
+pub(super) fn log_warnings(warnings: &[String]) {
     for warning in warnings {
         tracing::warn!("{warning}");
     }
-    Ok((part, log))
 }
 
 /// Fails if a line of the log was lost.

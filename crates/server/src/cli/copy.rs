@@ -9,28 +9,20 @@ use std::{
 
 use animal_store_adapters_sqlite::{FileUse, NewBackup, SqliteApiKeyStore};
 use animal_store_app::{ApiKeyId, CopyStore, CopySummary, ports::ApiKeyStore};
-use animal_store_telemetry::start_for_command;
 use anyhow::{Context, ensure};
 use clap::Args;
 
 use super::{
-    command::{InvalidConfig, print_result, start},
+    command::{InvalidConfig, log_warnings, print_result, start},
     keys::confirm_changes,
 };
 use crate::{
-    config::{self, KeysConfig, LogConfig, Sources, StorageConfig, Values},
+    config::{self, KeysConfig, Sources, StorageConfig, Values},
     wiring::{SharedFile, api_key_store, bulk_storage},
 };
 
 /// Where pets and API keys are.
 type Stores = (StorageConfig, KeysConfig);
-
-/// One side of a copy.
-struct Side {
-    log: LogConfig,
-    stores: Stores,
-    warnings: Vec<String>,
-}
 
 #[derive(Debug, Args)]
 pub(super) struct CopyArgs {
@@ -48,14 +40,10 @@ pub(super) struct CopyArgs {
 
 pub(super) async fn run(args: &CopyArgs) -> anyhow::Result<()> {
     let started = Instant::now();
-    let source = load_path(&args.from)?;
-    let target = load_path(&args.to)?;
-    let _log = start_for_command(&target.log.settings);
-    for warning in source.warnings.iter().chain(&target.warnings) {
-        tracing::warn!("{warning}");
-    }
-    let mut from = source.stores;
-    let mut to = target.stores;
+    // The log is that of the target.
+    let target = start(&sources_of(&args.to), read_stores);
+    let (mut to, _log) = target.with_context(|| args.to.display().to_string())?;
+    let mut from = load_path(&args.from)?;
     ensure!(
         location(&from.0) != location(&to.0),
         InvalidConfig(format!(
@@ -94,15 +82,24 @@ pub(super) async fn back_up(file: &Path, sources: &Sources) -> anyhow::Result<()
         );
     }
     let backup = NewBackup::create(file)?;
-    let (summary, _) = copy(stores, load_path(&backup.path())?.stores).await?;
+    let (summary, _) = copy(stores, load_path(&backup.path())?).await?;
     backup.finish()?;
     print_summary(&summary, started)
 }
 
-/// Reads a configuration file, or makes the configuration of an SQLite file. The environment is ignored: it would
-/// change both sides.
-fn load_path(path: &Path) -> anyhow::Result<Side> {
-    let sources = if path
+/// Reads the stores in a configuration file, or those of an SQLite file, and logs the warnings.
+fn load_path(path: &Path) -> anyhow::Result<Stores> {
+    let loaded = config::load(&sources_of(path), |values| {
+        let stores = read_stores(values);
+        log_warnings(&values.warnings);
+        stores
+    });
+    loaded.with_context(|| path.display().to_string())
+}
+
+/// Returns a configuration file or an SQLite file as sources. The environment is ignored: it would change both sides.
+fn sources_of(path: &Path) -> Sources {
+    if path
         .extension()
         .is_some_and(|extension| extension == "toml")
     {
@@ -116,15 +113,7 @@ fn load_path(path: &Path) -> anyhow::Result<Side> {
             flags,
             ..Sources::default()
         }
-    };
-    let loaded = config::load(&sources, |values| {
-        Some(Side {
-            log: LogConfig::read(values),
-            stores: read_stores(values)?,
-            warnings: values.warnings.clone(),
-        })
-    });
-    loaded.with_context(|| path.display().to_string())
+    }
 }
 
 pub(super) fn read_stores(values: &mut Values) -> Option<Stores> {

@@ -119,14 +119,11 @@ pub(super) async fn run(args: ImportArgs, storage: StorageConfig) -> anyhow::Res
             Err(reason) => {
                 refused += 1;
                 let text = format!("line {}: {reason}\n", lines.number);
-                stderr
-                    .write_all(text.as_bytes())
-                    .await
-                    .context("the refused lines cannot be written")?;
-                stderr
-                    .flush()
-                    .await
-                    .context("the refused lines cannot be written")?;
+                let write = async {
+                    stderr.write_all(text.as_bytes()).await?;
+                    stderr.flush().await
+                };
+                write.await.context("the refused lines cannot be written")?;
             }
         }
     }

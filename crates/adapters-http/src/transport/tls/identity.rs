@@ -21,7 +21,7 @@ use rustls::{
 use thiserror::Error;
 use x509_cert::{
     Certificate, Version,
-    der::{Decode, Header, SliceReader, asn1::UintRef},
+    der::{Decode, asn1::UintRef},
     ext::pkix::BasicConstraints,
     spki::ObjectIdentifier,
 };
@@ -201,11 +201,10 @@ impl TlsIdentity {
 
     /// Whether an authority of clients has expired. The certificates that it has signed are still accepted.
     pub fn has_expired_authority(&self) -> bool {
-        let mut authorities = self
-            .client_authorities
+        self.client_authorities
             .iter()
-            .map(|der| Certificate::from_der(der));
-        authorities.any(|read| read.is_ok_and(|it| UNIX_EPOCH + end(&it) < SystemTime::now()))
+            .filter_map(|der| Certificate::from_der(der).ok())
+            .any(|authority| UNIX_EPOCH + end(&authority) < SystemTime::now())
     }
 
     /// Length of the key in bits, if it is one of RSA.
@@ -215,10 +214,8 @@ impl TlsIdentity {
         if key.algorithm.oid != RSA {
             return None;
         }
-        // A sequence of modulus and exponent.
-        let mut fields = SliceReader::new(key.subject_public_key.raw_bytes()).ok()?;
-        Header::decode(&mut fields).ok()?;
-        let modulus = UintRef::decode(&mut fields).ok()?;
+        let [modulus, _exponent] =
+            <[UintRef; 2]>::from_der(key.subject_public_key.raw_bytes()).ok()?;
         Some(8 * modulus.as_bytes().len())
     }
 
