@@ -16,6 +16,9 @@ use super::{
 /// Maximum size of a head in bytes. The codec of actix accepts 128 KiB.
 pub(super) const MAX_HEAD_BYTES: usize = 32 * 1024;
 
+/// The status if a head is longer, or has too many headers.
+const TOO_LARGE: StatusCode = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+
 /// Maximum length of a request target in bytes. A longer one is a 414 (RFC 9110, section 15.5.15).
 const MAX_TARGET_BYTES: usize = 8 * 1024;
 
@@ -39,29 +42,24 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
         loop {
             skip_empty_lines(&mut self.buffer);
             let received = self.buffer.len();
-            if received > searched && (searched == 0 || self.buffer[searched..].contains(&b'\n')) {
+            let is_too_long = received > MAX_HEAD_BYTES;
+            if received > searched
+                && (searched == 0 || is_too_long || self.buffer[searched..].contains(&b'\n'))
+            {
                 let refusal = refusal_of_lines(&self.buffer);
-                match self.codec.decode(&mut self.buffer) {
+                let refusal = match self.codec.decode(&mut self.buffer) {
                     Ok(Some(Message::Item(request))) => {
                         let length = received - self.buffer.len();
                         let refusal = refusal.or_else(|| refusal_of_head(&request, length));
                         return Ok(refusal.map_or(Head::Request(request), Head::Refused));
                     }
-                    Err(ParseError::TooLarge) => {
-                        return Ok(Head::Refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
-                    }
-                    Err(_) => return Ok(Head::Refused(StatusCode::BAD_REQUEST)),
-                    Ok(_) => {
-                        if let Some(status) = refusal {
-                            return Ok(Head::Refused(status));
-                        }
-                    }
+                    Ok(_) => refusal.or(is_too_long.then_some(TOO_LARGE)),
+                    Err(ParseError::TooLarge) => Some(TOO_LARGE),
+                    Err(_) => Some(StatusCode::BAD_REQUEST),
+                };
+                if let Some(status) = refusal {
+                    return Ok(Head::Refused(status));
                 }
-            }
-            if received > MAX_HEAD_BYTES {
-                let status = refusal_of_lines(&self.buffer)
-                    .unwrap_or(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
-                return Ok(Head::Refused(status));
             }
             searched = received;
             if received > 0 && self.slot.connection.state.get() == State::Idle {
@@ -122,7 +120,7 @@ fn refusal_of_head(request: &Request, length: usize) -> Option<StatusCode> {
         return Some(StatusCode::BAD_REQUEST);
     }
     if length > MAX_HEAD_BYTES {
-        return Some(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+        return Some(TOO_LARGE);
     }
     let host = request.headers().get(HOST)?;
     (!is_valid_host(host.as_bytes())).then_some(StatusCode::BAD_REQUEST)

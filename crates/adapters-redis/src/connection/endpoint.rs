@@ -104,20 +104,13 @@ impl RedisEndpoint {
     /// Returns the server at this address.
     pub(super) fn at(&self, master: Master) -> RedisResult<Self> {
         let info = self.client.get_connection_info().clone();
-        let Master { host, port } = master;
-        let address = match info.addr().clone() {
-            ConnectionAddr::TcpTls {
-                insecure,
-                tls_params,
-                ..
-            } => ConnectionAddr::TcpTls {
-                host,
-                port,
-                insecure,
-                tls_params,
-            },
-            _ => ConnectionAddr::Tcp(host, port),
-        };
+        let mut address = info.addr().clone();
+        if let ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } =
+            &mut address
+        {
+            *host = master.host;
+            *port = master.port;
+        }
         let info = info.set_addr(address);
         Ok(Self {
             client: Arc::new(Client::open(info)?),

@@ -104,10 +104,14 @@ pub(super) async fn run(command: Command, sources: &Sources) -> anyhow::Result<(
         Command::List { .. } | Command::Log { .. } => FileUse::Read,
         Command::Create(_) | Command::Revoke { .. } | Command::Rotate { .. } => FileUse::Write,
     };
-    let prints_token = match &command {
-        Command::Create(args) => !args.token_stdin,
-        command => matches!(command, Command::Rotate { .. }),
-    };
+    let prints_token = matches!(
+        command,
+        Command::Rotate { .. }
+            | Command::Create(CreateArgs {
+                token_stdin: false,
+                ..
+            })
+    );
     if prints_token {
         check_output()?;
     }
