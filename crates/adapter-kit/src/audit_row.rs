@@ -2,6 +2,8 @@ use std::time::SystemTime;
 
 use animal_store_app::{ApiKey, ApiKeyId, AuditEntry, from_milliseconds, milliseconds};
 
+use crate::ClockReadings;
+
 /// An [`AuditEntry`] as it is stored: its time, who, what, the id, label and scopes of the key, when the new token
 /// expires, and when the old ones end. Times are in milliseconds since 1970.
 pub type AuditRow = (
@@ -78,6 +80,18 @@ pub fn audit_entries(
 /// Returns the time in milliseconds before which entries are no longer kept.
 pub fn audit_kept_since(now: SystemTime) -> i64 {
     milliseconds(now - AuditEntry::KEPT)
+}
+
+/// Returns the statement of SQLite and of PostgreSQL that deletes the rows that are no longer kept.
+pub fn delete_old_changes(now: SystemTime) -> String {
+    let proof = ClockReadings::of_keys(now).proof();
+    let kept = AuditEntry::KEPT.as_millis();
+    let limit = AuditEntry::LIMIT;
+    let all = i64::MAX;
+    format!(
+        "DELETE FROM api_key_changes WHERE at < {proof} - {kept} OR id IN
+         (SELECT id FROM api_key_changes ORDER BY at DESC, id DESC LIMIT {all} OFFSET {limit})"
+    )
 }
 
 /// Logs that a store has applied a revocation, and cannot record it.

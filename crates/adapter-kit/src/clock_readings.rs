@@ -25,7 +25,7 @@ const KEYS_KEPT: Duration = Duration::from_hours(720);
 
 impl ClockReadings<i64> {
     /// The readings of changes of API keys.
-    pub fn of_keys(now: SystemTime) -> Self {
+    pub(crate) fn of_keys(now: SystemTime) -> Self {
         Self {
             table: "api_key_readings",
             now: milliseconds(now),

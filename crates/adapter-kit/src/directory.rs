@@ -30,9 +30,10 @@ use async_trait::async_trait;
 use prometheus_client::registry::Registry;
 use tokio::{select, sync::watch};
 
+pub(crate) use self::history::MARKS_KEPT;
 use self::snapshot::{Difference, KnownKeys, Snapshot};
 pub use self::{
-    history::{KeyCounts, KeyState, MARKS_KEPT, new_mark},
+    history::{KeyCounts, KeyState, new_mark},
     snapshot::{KeyChanges, StoredKey},
 };
 use crate::{

@@ -54,7 +54,7 @@ pub struct KeyWrite {
     /// is wrong. In milliseconds since 1970.
     pub kept_until: i64,
     /// By how much the numbers of keys and tokens grow.
-    pub growth: KeyCounts,
+    pub(crate) growth: KeyCounts,
 }
 
 impl KeyRows {

@@ -15,6 +15,7 @@ mod directory;
 mod files;
 mod hosts;
 mod key_rows;
+mod key_state;
 pub mod metrics;
 mod outage;
 mod pet_row;
@@ -24,16 +25,17 @@ mod users;
 mod uses;
 
 pub use audit_row::{
-    AuditRow, audit_entries, audit_entry, audit_kept_since, audit_row, log_unrecorded_revocation,
+    AuditRow, audit_entries, audit_entry, audit_kept_since, audit_row, delete_old_changes,
+    log_unrecorded_revocation,
 };
 pub use clock_readings::ClockReadings;
 pub use directory::{
-    ApiKeySnapshot, KeyChanges, KeyCheck, KeyCounts, KeySource, KeyState, MARKS_KEPT, StoredKey,
-    new_mark,
+    ApiKeySnapshot, KeyChanges, KeyCheck, KeyCounts, KeySource, KeyState, StoredKey, new_mark,
 };
 pub use files::{Believed, Objection, object_to_readers};
 pub use hosts::is_this_machine;
 pub use key_rows::{KeyColumns, KeyRows, KeyWrite, SelectKeys, TokenColumns};
+pub use key_state::SELECT_KEY_STATE;
 pub use outage::{Outage, backoff};
 pub use pet_row::{CorruptRow, pet_from_row};
 pub use schema_comparison::SchemaComparison;

@@ -79,7 +79,7 @@ impl SqliteApiKeyStore {
         by: &str,
     ) -> Result<bool, ApiKeyChangeError> {
         let (change, by) = (ApiKeyChange::Add(key, token), by.to_owned());
-        let add = move |connection: &mut SqliteConnection| match state::version(connection)? {
+        let add = move |connection: &mut SqliteConnection| match state::read(connection)?.version {
             0 => apply(connection, &change, &by).map(|changed| changed.map(|_| true)),
             _ => Ok(Ok(false)),
         };
@@ -196,7 +196,7 @@ fn apply(
         Ok(key) => key,
         Err(refusal) => return Ok(Err(refusal)),
     };
-    let version = state::version(connection)? + 1;
+    let version = state::read(connection)?.version + 1;
     rows::write(connection, id, &key, version, now)?;
     if key.before.is_none() || key.after.is_none() {
         diesel::delete(api_key_uses::table.filter(api_key_uses::api_key_id.eq(id.as_str())))

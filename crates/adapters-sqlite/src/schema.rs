@@ -21,7 +21,10 @@ use diesel::{
 };
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 
-use crate::{error::Problem, values::number};
+use crate::{
+    error::Problem,
+    values::{has_table, number},
+};
 
 /// Identifies the files of this program: `anst` in ASCII.
 pub(crate) const APPLICATION_ID: i64 = 0x616e_7374;
@@ -30,12 +33,11 @@ const MIGRATIONS: EmbeddedMigrations = embed_migrations!("migrations");
 
 /// Compares the migrations of this program with the recorded ones. Fails if this program does not work with the schema.
 pub(crate) fn compare(connection: &mut SqliteConnection) -> Result<SchemaComparison, Problem> {
-    const HAS_RECORDS: &str =
-        "SELECT count(*) FROM sqlite_schema WHERE name = '__diesel_schema_migrations'";
-    let recorded: Vec<String> = match number(connection, HAS_RECORDS)? {
-        0 => Vec::new(),
-        _ => sql::<Text>("SELECT version FROM __diesel_schema_migrations ORDER BY version")
-            .load(connection)?,
+    let recorded: Vec<String> = if has_table(connection, "__diesel_schema_migrations")? {
+        sql::<Text>("SELECT version FROM __diesel_schema_migrations ORDER BY version")
+            .load(connection)?
+    } else {
+        Vec::new()
     };
     let migrations = MigrationSource::<Sqlite>::migrations(&MIGRATIONS)
         .expect("embedded migrations can be read");

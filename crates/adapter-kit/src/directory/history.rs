@@ -11,7 +11,7 @@
 //! **Proof.** `schedules.rs`: histories of two stores.
 
 /// Number of marks that a store lists: those of the last changes.
-pub const MARKS_KEPT: i64 = 1000;
+pub(crate) const MARKS_KEPT: i64 = 1000;
 
 /// The state of the keys of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,12 +42,12 @@ impl KeyState {
     }
 }
 
-/// Returns the mark of a change.
+/// Returns the mark of a change, in hexadecimal digits.
 ///
 /// # Panics
 /// If the operating system provides no random bits.
-pub fn new_mark() -> [u8; 16] {
+pub fn new_mark() -> String {
     let mut mark = [0; 16];
     getrandom::fill(&mut mark).expect("the operating system provides random bits");
-    mark
+    format!("{:032x}", u128::from_be_bytes(mark))
 }

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use animal_store_adapter_kit::{AuditRow, ClockReadings, audit_entries, audit_row};
+use animal_store_adapter_kit::{AuditRow, audit_entries, audit_row, delete_old_changes};
 use animal_store_app::{AuditEntry, ports::StoreFailure};
 use tokio_postgres::types::Type;
 
@@ -57,12 +57,5 @@ pub(super) async fn add(
         ];
         connection.query(insert, &values).await?;
     }
-    let proof = ClockReadings::of_keys(now).proof();
-    let kept = AuditEntry::KEPT.as_millis();
-    let limit = AuditEntry::LIMIT;
-    let delete = format!(
-        "DELETE FROM api_key_changes WHERE at < {proof} - {kept}
-            OR id IN (SELECT id FROM api_key_changes ORDER BY at DESC, id DESC OFFSET {limit})"
-    );
-    connection.run(&delete).await
+    connection.run(&delete_old_changes(now)).await
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use animal_store_adapter_kit::{
-    KeyChanges, KeyCheck, KeyCounts, KeyRows, KeySource, KeyState, SelectKeys,
+    KeyChanges, KeyCheck, KeyCounts, KeyRows, KeySource, KeyState, SELECT_KEY_STATE, SelectKeys,
 };
 use tokio_postgres::{Client, Row, types::Type};
 
@@ -17,15 +17,15 @@ use crate::{
 /// Timeout for reading the changed keys: all keys at the start.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The state of the keys, whether the server is read-only, its time, when it was started, and whether the user may read
-/// the marks. After a change by an older program, the numbers are counted.
-const STATE: &str = "
-    SELECT version, mark,
-        CASE WHEN marked_version = version THEN keys ELSE (SELECT count(*) FROM api_keys) END,
-        CASE WHEN marked_version = version THEN tokens ELSE (SELECT count(*) FROM api_key_tokens) END,
-        current_setting('transaction_read_only') = 'on', clock_timestamp(), pg_postmaster_start_time(),
-        has_table_privilege('api_key_marks', 'SELECT')
-    FROM api_key_state";
+/// Returns the query for the state of the keys, whether the server is read-only, its time, when it was started, and
+/// whether the user may read the marks.
+fn select_state() -> String {
+    format!(
+        "SELECT state.*, current_setting('transaction_read_only') = 'on', clock_timestamp(),
+            pg_postmaster_start_time(), has_table_privilege('api_key_marks', 'SELECT')
+        FROM ({SELECT_KEY_STATE}) AS state"
+    )
+}
 
 /// Compares states on one connection, which is opened when it is needed and replaced after a failure.
 pub(super) struct Source {
@@ -55,7 +55,7 @@ impl Source {
         let client = &connection.0;
         let row = self
             .endpoint
-            .within(limit, client.query_typed_one(STATE, &[]))
+            .within(limit, client.query_typed_one(&select_state(), &[]))
             .await?;
         let is_read_only: bool = row.try_get(4)?;
         let now = row.try_get(5)?;
@@ -104,7 +104,7 @@ async fn read_changes(
     known: Option<&KeyState>,
     limit: Duration,
 ) -> Result<KeyChanges, ConnectionError> {
-    let row = within(limit, client.query_typed_one(STATE, &[])).await?;
+    let row = within(limit, client.query_typed_one(&select_state(), &[])).await?;
     let state = state(&row)?;
     let has_marks: bool = row.try_get(7)?;
     let mut known = known.filter(|_| has_marks);

@@ -2,9 +2,7 @@
 
 use std::time::SystemTime;
 
-use animal_store_adapter_kit::{
-    ClockReadings, KeyCounts, KeyRows, KeyWrite, MARKS_KEPT, SelectKeys, new_mark,
-};
+use animal_store_adapter_kit::{KeyRows, KeyWrite, SelectKeys, new_mark};
 use animal_store_app::{
     ApiKeyId, IssuedApiKey, from_milliseconds, milliseconds, ports::StoreFailure,
 };
@@ -103,9 +101,9 @@ pub(super) async fn write(
         let update = "UPDATE api_keys SET version = $2 WHERE id = $1";
         connection.query(update, &[id, changed]).await?;
     }
-    let mut growth = key.growth;
-    growth.tokens -= delete_expired(connection, now).await?;
-    write_state(connection, version, growth).await
+    let mark = new_mark();
+    let end = key.end(version, now, &format!("'\\x{mark}'"));
+    connection.run(&end).await
 }
 
 async fn write_key(
@@ -148,47 +146,4 @@ async fn write_key(
         connection.query(insert, &values).await?;
     }
     Ok(())
-}
-
-/// Deletes the tokens that expired long ago. Returns their number.
-async fn delete_expired(
-    connection: &TransactionConnection,
-    now: SystemTime,
-) -> Result<i64, StoreFailure> {
-    let readings = ClockReadings::of_keys(now);
-    connection.run(&readings.record()).await?;
-    let proof = readings.proof();
-    let delete = format!(
-        "WITH deleted AS (DELETE FROM api_key_tokens WHERE expires_at <= {proof} RETURNING 1)
-        SELECT count(*) FROM deleted"
-    );
-    let rows = connection.query(&delete, &[]).await?;
-    rows.first().map_or(Ok(0), |row| parse(row, 0))
-}
-
-async fn write_state(
-    connection: &TransactionConnection,
-    version: i64,
-    growth: KeyCounts,
-) -> Result<(), StoreFailure> {
-    let mark = new_mark();
-    let mark = &mark[..];
-    let [version, mark]: [Parameter<'_>; 2] = [(&version, Type::INT8), (&mark, Type::BYTEA)];
-    let update = "UPDATE api_key_state SET version = $1, mark = $2, marked_version = $1,
-        keys = CASE WHEN marked_version = version THEN keys + $3 ELSE (SELECT count(*) FROM api_keys) END,
-        tokens = CASE WHEN marked_version = version THEN tokens + $4
-            ELSE (SELECT count(*) FROM api_key_tokens) END";
-    let values = [
-        version.clone(),
-        mark.clone(),
-        (&growth.keys as _, Type::INT8),
-        (&growth.tokens as _, Type::INT8),
-    ];
-    connection.query(update, &values).await?;
-    let insert = "INSERT INTO api_key_marks (version, mark) VALUES ($1, $2)
-        ON CONFLICT (version) DO UPDATE SET mark = excluded.mark";
-    connection.query(insert, &[version.clone(), mark]).await?;
-    let delete = "DELETE FROM api_key_marks WHERE version > $1 OR version <= $1 - $2";
-    let kept = (&MARKS_KEPT as _, Type::INT8);
-    connection.query(delete, &[version, kept]).await.map(drop)
 }

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use animal_store_adapter_kit::{AuditRow, ClockReadings, audit_entries, audit_row};
+use animal_store_adapter_kit::{AuditRow, audit_entries, audit_row, delete_old_changes};
 use animal_store_app::AuditEntry;
 use diesel::{connection::SimpleConnection, prelude::*};
 
@@ -52,11 +52,5 @@ pub(super) fn add(
             .values(values)
             .execute(connection)?;
     }
-    let proof = ClockReadings::of_keys(now).proof();
-    let kept = AuditEntry::KEPT.as_millis();
-    let limit = AuditEntry::LIMIT;
-    connection.batch_execute(&format!(
-        "DELETE FROM api_key_changes WHERE at < {proof} - {kept} OR id IN
-         (SELECT id FROM api_key_changes ORDER BY at DESC, id DESC LIMIT -1 OFFSET {limit})"
-    ))
+    connection.batch_execute(&delete_old_changes(now))
 }

@@ -2,13 +2,10 @@
 
 use std::time::SystemTime;
 
-use animal_store_adapter_kit::{
-    ClockReadings, KeyColumns, KeyRows, KeyWrite, SelectKeys, TokenColumns,
-};
+use animal_store_adapter_kit::{KeyColumns, KeyRows, KeyWrite, SelectKeys, TokenColumns, new_mark};
 use animal_store_app::{ApiKeyId, IssuedApiKey};
-use diesel::{connection::SimpleConnection, prelude::*, sql_query};
+use diesel::{connection::SimpleConnection, prelude::*};
 
-use super::state;
 use crate::{
     tables::{api_key_tokens, api_keys},
     values::milliseconds,
@@ -57,9 +54,8 @@ pub(super) fn write(
         let row = diesel::update(api_keys::table.find(id.as_str()));
         row.set(api_keys::version.eq(version)).execute(connection)?;
     }
-    let mut growth = key.growth;
-    growth.tokens -= delete_expired(connection, now)?;
-    state::write(connection, version, growth)
+    let mark = new_mark();
+    connection.batch_execute(&key.end(version, now, &format!("x'{mark}'")))
 }
 
 fn write_key(
@@ -96,14 +92,4 @@ fn write_key(
             .execute(connection)?;
     }
     Ok(())
-}
-
-/// Deletes the tokens that expired long ago. Returns their number.
-fn delete_expired(connection: &mut SqliteConnection, now: SystemTime) -> QueryResult<i64> {
-    let readings = ClockReadings::of_keys(now);
-    connection.batch_execute(&readings.record())?;
-    let proof = readings.proof();
-    let delete = format!("DELETE FROM api_key_tokens WHERE expires_at <= {proof}");
-    let deleted = sql_query(delete).execute(connection)?;
-    Ok(i64::try_from(deleted).unwrap_or(i64::MAX))
 }
