@@ -14,6 +14,7 @@ mod concurrency;
 mod directory;
 mod files;
 mod hosts;
+mod idempotency_row;
 mod key_rows;
 mod key_state;
 pub mod metrics;
@@ -34,6 +35,7 @@ pub use directory::{
 };
 pub use files::{Believed, Objection, object_to_readers};
 pub use hosts::is_this_machine;
+pub use idempotency_row::idempotency_record;
 pub use key_rows::{KeyColumns, KeyRows, KeyWrite, SelectKeys, TokenColumns};
 pub use key_state::SELECT_KEY_STATE;
 pub use outage::{Outage, backoff};

@@ -25,7 +25,7 @@ use crate::{
     PgEndpoint, PostgresSettings,
     checks::{CANNOT_CREATE, advance_sequence, missing_permissions},
     pet_row::{Array, COLUMNS, RECORD_COLUMNS, arrays, column_names, unnest},
-    transaction::TransactionConnection,
+    transaction::Database,
 };
 
 /// The lock of [`PgBulkStorage::add_pets`] needs UPDATE on the table.
@@ -37,30 +37,19 @@ const NEEDED: [(&str, &str); 3] = [
 
 /// The content of a database, in bulk. The schema has to be up to date. Each call and each snapshot has a connection of
 /// its own.
-pub struct PgBulkStorage {
-    endpoint: PgEndpoint,
-    settings: PostgresSettings,
-}
+pub struct PgBulkStorage(Database);
 
 impl PgBulkStorage {
     /// Creates the storage. Of the settings, it uses the timeouts and `transaction_pooling`.
     pub fn new(endpoint: PgEndpoint, settings: PostgresSettings) -> Self {
-        let is_pooling = settings.transaction_pooling;
-        Self {
-            endpoint: endpoint.named(is_pooling).of_primary(is_pooling),
-            settings,
-        }
-    }
-
-    async fn connect(&self) -> Result<TransactionConnection, StoreFailure> {
-        TransactionConnection::open(self.endpoint.clone(), self.settings.clone()).await
+        Self(Database::new(endpoint, settings))
     }
 }
 
 #[async_trait]
 impl BulkStorage for PgBulkStorage {
     async fn check_writable(&self) -> Result<(), StoreFailure> {
-        let connection = self.connect().await?;
+        let connection = self.0.connect().await?;
         let needed = format!(
             "({}) UNION ALL {CANNOT_CREATE}",
             missing_permissions(&NEEDED)
@@ -72,7 +61,7 @@ impl BulkStorage for PgBulkStorage {
 
     async fn mark_copy(&self, is_unfinished: bool) -> Result<(), StoreFailure> {
         let create = "CREATE TABLE IF NOT EXISTS unfinished_copy ()";
-        let connection = self.connect().await?;
+        let connection = self.0.connect().await?;
         connection
             .begin(if is_unfinished {
                 create
@@ -84,7 +73,7 @@ impl BulkStorage for PgBulkStorage {
     }
 
     async fn snapshot(&self) -> Result<Box<dyn StorageSnapshot>, StoreFailure> {
-        let connection = self.connect().await?;
+        let connection = self.0.connect().await?;
         connection.begin(SNAPSHOT).await?;
         Ok(Box::new(PgSnapshot(connection)))
     }
@@ -95,7 +84,7 @@ impl BulkStorage for PgBulkStorage {
             return Ok(true);
         };
         let reserve_ids = advance_sequence(&greatest.to_string());
-        let connection = self.connect().await?;
+        let connection = self.0.connect().await?;
         connection.begin(&reserve_ids).await?;
         let columns = [
             COLUMNS,
@@ -161,7 +150,7 @@ impl BulkStorage for PgBulkStorage {
             Box::new(pet_ids),
             Box::new(expiries),
         ];
-        let connection = self.connect().await?;
+        let connection = self.0.connect().await?;
         connection.begin("").await?;
         connection.write(&insert, RECORD_COLUMNS, &arrays).await?;
         connection.commit().await

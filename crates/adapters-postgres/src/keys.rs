@@ -33,7 +33,9 @@ use self::{
     rows::{corrupt, parse},
 };
 use crate::{
-    PgEndpoint, PostgresSettings, checks::missing_permissions, transaction::TransactionConnection,
+    PgEndpoint, PostgresSettings,
+    checks::missing_permissions,
+    transaction::{Database, TransactionConnection},
 };
 
 /// Maximum number of uses that a transaction writes.
@@ -59,8 +61,7 @@ const BRIEFLY: &str = "SET LOCAL lock_timeout = 100";
 /// Changes and lists API keys in a database. Its instances serve requests at the same time.
 #[derive(Clone)]
 pub struct PgApiKeyStore {
-    endpoint: PgEndpoint,
-    settings: PostgresSettings,
+    database: Database,
     /// The connection of the last change, unless it failed or was refused: a copy makes many. Changes take turns.
     connection: Arc<Mutex<Option<TransactionConnection>>>,
 }
@@ -69,11 +70,8 @@ impl PgApiKeyStore {
     /// Creates the store. Of the settings, it uses the timeouts and `transaction_pooling`. The schema has to be up to
     /// date.
     pub fn new(endpoint: PgEndpoint, settings: PostgresSettings) -> Self {
-        let is_pooling = settings.transaction_pooling;
-        let endpoint = endpoint.named(is_pooling).of_primary(is_pooling);
         Self {
-            endpoint,
-            settings,
+            database: Database::new(endpoint, settings),
             connection: Arc::default(),
         }
     }
@@ -84,8 +82,9 @@ impl PgApiKeyStore {
     /// # Panics
     /// Outside of a tokio runtime.
     pub fn start_directory(&self, registry: &mut Registry) -> ApiKeySnapshot {
-        let source = Source::new(self.endpoint.clone(), self.settings.clone());
-        let (directory, task) = ApiKeySnapshot::new(source, self.settings.timeout, registry);
+        let source = Source::new(self.database.clone());
+        let timeout = self.database.settings.timeout;
+        let (directory, task) = ApiKeySnapshot::new(source, timeout, registry);
         tokio::spawn(task);
         directory
     }
@@ -103,12 +102,8 @@ impl PgApiKeyStore {
         )
     }
 
-    async fn connect(&self) -> Result<TransactionConnection, StoreFailure> {
-        TransactionConnection::open(self.endpoint.clone(), self.settings.clone()).await
-    }
-
     async fn begin(&self) -> Result<TransactionConnection, StoreFailure> {
-        let connection = self.connect().await?;
+        let connection = self.database.connect().await?;
         connection.begin("").await?;
         Ok(connection)
     }
@@ -125,7 +120,7 @@ impl ApiKeyStore for PgApiKeyStore {
         // The end of a connection ends its transaction.
         let connection = match kept.take() {
             Some(connection) => connection,
-            None => self.connect().await?,
+            None => self.database.connect().await?,
         };
         connection.begin(FEW_KEYS).await?;
         let (version, now) = rows::lock(&connection).await?;
@@ -251,7 +246,7 @@ async fn delete_uses(
 
 impl UseStore for PgApiKeyStore {
     fn address(&self) -> String {
-        self.endpoint.to_string()
+        self.database.endpoint.to_string()
     }
 
     async fn write(&self, uses: &PendingUses, now: i64) -> Result<(), String> {
@@ -265,7 +260,7 @@ impl PgApiKeyStore {
     /// Records uses of the keys that exist, a part of them in each transaction. No time moves backwards, and the
     /// beginning of the record does not change. All instances lock the rows in the same order.
     async fn write_uses(&self, uses: &PendingUses, now: i64) -> Result<(), StoreFailure> {
-        let connection = self.connect().await?;
+        let connection = self.database.connect().await?;
         let beginning =
             "INSERT INTO api_key_uses_since (id, since) VALUES (1, $1) ON CONFLICT DO NOTHING";
         let insertion = "INSERT INTO api_key_uses (api_key_id, kind, last_used_at)

@@ -8,29 +8,27 @@ use std::{
 
 use animal_store_adapter_kit::{CorruptRow, pet_from_row};
 use animal_store_app::ports::{Cause, StoredPet};
-use animal_store_domain::{
-    CreationTime, CreationTimeError, NewPet, Pet, PetName, PetNameError, PetStatus,
-};
+use animal_store_domain::{CreationTime, CreationTimeError, NewPet, Pet, PetName, PetStatus};
 use tokio_postgres::{
     Error, Row,
-    types::{FromSql, ToSql, Type},
+    types::{ToSql, Type},
 };
 
 /// The columns of [`PetRow::read`].
 pub(crate) const PET: &str = "id, name, category_id, status";
 
-pub(crate) struct PetRow {
+pub(crate) struct PetRow<'a> {
     pub(crate) id: i64,
-    name: StoredName,
+    name: &'a str,
     category_id: i64,
     status: Option<i16>,
 }
 
 /// The pets of a list as arrays of their columns. The arrays of an empty list are missing, and the statuses of a list
 /// by status.
-pub(crate) struct PetArrays {
+pub(crate) struct PetArrays<'a> {
     ids: Option<Vec<i64>>,
-    names: Option<Vec<StoredName>>,
+    names: Option<Vec<&'a str>>,
     category_ids: Option<Vec<i64>>,
     statuses: Option<Vec<Option<i16>>>,
 }
@@ -89,9 +87,9 @@ pub(crate) fn unnest(columns: &[(&str, Type)]) -> String {
     )
 }
 
-impl PetRow {
+impl<'a> PetRow<'a> {
     /// Reads the columns of [`PET`].
-    pub(crate) fn read(row: &Row) -> Result<Self, Error> {
+    pub(crate) fn read(row: &'a Row) -> Result<Self, Error> {
         Ok(Self {
             id: row.try_get(0)?,
             name: row.try_get(1)?,
@@ -101,9 +99,9 @@ impl PetRow {
     }
 }
 
-impl PetArrays {
+impl<'a> PetArrays<'a> {
     /// Reads the columns after the first one.
-    pub(crate) fn read(row: &Row) -> Result<Self, Error> {
+    pub(crate) fn read(row: &'a Row) -> Result<Self, Error> {
         Ok(Self {
             ids: row.try_get(1)?,
             names: row.try_get(2)?,
@@ -113,7 +111,7 @@ impl PetArrays {
     }
 
     /// Returns the rows of the list. A list by status has that `status`.
-    pub(crate) fn rows(self, status: Option<PetStatus>) -> impl Iterator<Item = PetRow> {
+    pub(crate) fn rows(self, status: Option<PetStatus>) -> impl Iterator<Item = PetRow<'a>> {
         let statuses = self
             .statuses
             .into_iter()
@@ -136,11 +134,16 @@ impl PetArrays {
     }
 }
 
-impl TryFrom<PetRow> for Pet {
+impl TryFrom<PetRow<'_>> for Pet {
     type Error = CorruptRow;
 
-    fn try_from(row: PetRow) -> Result<Self, CorruptRow> {
-        pet_from_row(row.id, row.name.0, row.category_id, row.status)
+    fn try_from(row: PetRow<'_>) -> Result<Self, CorruptRow> {
+        pet_from_row(
+            row.id,
+            PetName::parse(row.name),
+            row.category_id,
+            row.status,
+        )
     }
 }
 
@@ -166,17 +169,4 @@ fn creation_time(time: SystemTime) -> Result<CreationTime, CreationTimeError> {
         .duration_since(UNIX_EPOCH)
         .map_err(|_| CreationTimeError)?;
     CreationTime::parse(i64::try_from(since_1970.as_micros()).map_err(|_| CreationTimeError)?)
-}
-
-/// A name as it is stored. An invalid one is an error later, when the id of the row is known.
-struct StoredName(Result<PetName, PetNameError>);
-
-impl<'a> FromSql<'a> for StoredName {
-    fn from_sql(column: &Type, value: &'a [u8]) -> Result<Self, Cause> {
-        Ok(Self(PetName::parse(<&str>::from_sql(column, value)?)))
-    }
-
-    fn accepts(column: &Type) -> bool {
-        <&str as FromSql>::accepts(column)
-    }
 }

@@ -15,33 +15,46 @@ use crate::{
 /// A parameter of a statement.
 pub(crate) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
+/// The primary of a database, for a command or a background task.
+#[derive(Clone)]
+pub(crate) struct Database {
+    pub(crate) endpoint: PgEndpoint,
+    pub(crate) settings: PostgresSettings,
+}
+
 /// A connection for one transaction at a time, which ends without a commit when this is dropped. Nothing is prepared,
 /// and no setting outlives the transaction, so it works through any pooler.
 pub(crate) struct TransactionConnection {
     client: Client,
     task: ConnectionTask,
-    endpoint: PgEndpoint,
-    settings: PostgresSettings,
+    database: Database,
+}
+
+impl Database {
+    pub(crate) fn new(endpoint: PgEndpoint, settings: PostgresSettings) -> Self {
+        let is_pooling = settings.transaction_pooling;
+        Self {
+            endpoint: endpoint.named(is_pooling).of_primary(is_pooling),
+            settings,
+        }
+    }
+
+    pub(crate) async fn connect(&self) -> Result<TransactionConnection, StoreFailure> {
+        let limit = self.settings.connect_timeout;
+        let (client, task) = self.endpoint.connect(limit).await?;
+        Ok(TransactionConnection {
+            client,
+            task,
+            database: self.clone(),
+        })
+    }
 }
 
 impl TransactionConnection {
-    pub(crate) async fn open(
-        endpoint: PgEndpoint,
-        settings: PostgresSettings,
-    ) -> Result<Self, StoreFailure> {
-        let (client, task) = endpoint.connect(settings.connect_timeout).await?;
-        Ok(Self {
-            client,
-            task,
-            endpoint,
-            settings,
-        })
-    }
-
     /// Begins a transaction with these statements. At a higher isolation level, PostgreSQL refuses a write that waited
     /// for another transaction.
     pub(crate) async fn begin(&self, statements: &str) -> Result<(), StoreFailure> {
-        let settings = self.settings.set_statements("SET LOCAL");
+        let settings = self.database.settings.set_statements("SET LOCAL");
         let begin = format!("BEGIN ISOLATION LEVEL READ COMMITTED; {settings}; {statements}");
         self.run(&begin).await
     }
@@ -95,7 +108,7 @@ impl TransactionConnection {
         let commit = self.client.batch_execute("COMMIT");
         self.task
             .commits()
-            .within(self.settings.timeout, commit)
+            .within(self.database.settings.timeout, commit)
             .await
             .map_err(|error| {
                 let failure = if error.refusal().is_some() {
@@ -103,22 +116,20 @@ impl TransactionConnection {
                 } else {
                     StoreFailure::OutcomeUnknown
                 };
-                failure(self.endpoint.locate(error).into())
+                failure(self.database.endpoint.locate(error).into())
             })
     }
 
     /// The error of a call that this adapter refuses.
     pub(crate) fn refused(&self, reason: &str) -> StoreFailure {
-        StoreFailure::Unavailable(format!("{}: {reason}", self.endpoint.login()).into())
+        StoreFailure::Unavailable(format!("{}: {reason}", self.database.endpoint.login()).into())
     }
 
     async fn within_timeout<T, E: Into<ConnectionError>>(
         &self,
         response: impl Future<Output = Result<T, E>>,
     ) -> Result<T, StoreFailure> {
-        Ok(self
-            .endpoint
-            .within(self.settings.timeout, response)
-            .await?)
+        let Database { endpoint, settings } = &self.database;
+        Ok(endpoint.within(settings.timeout, response).await?)
     }
 }

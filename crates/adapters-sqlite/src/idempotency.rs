@@ -2,9 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use animal_store_adapter_kit::ClockReadings;
-use animal_store_app::{ApiKeyId, IdempotencyKey, PetDigest, ports::IdempotencyRecord};
-use animal_store_domain::PetId;
+use animal_store_adapter_kit::{ClockReadings, idempotency_record};
+use animal_store_app::{IdempotencyKey, ports::IdempotencyRecord};
 use diesel::{
     connection::SimpleConnection,
     dsl::sql,
@@ -105,19 +104,6 @@ pub(crate) fn sweep(connection: &mut SqliteConnection, retention: Duration) -> Q
 }
 
 fn parse((api_key, key, pet, id, expires): Row) -> QueryResult<IdempotencyRecord> {
-    let corrupt = |column| {
-        corrupt(format!(
-            "table idempotency_keys, API key {api_key:?}, column {column}"
-        ))
-    };
-    let id_of_key = ApiKeyId::parse(&api_key).map_err(|_| corrupt("api_key_id"))?;
-    Ok(IdempotencyRecord {
-        key: IdempotencyKey {
-            api_key: id_of_key,
-            digest: key.try_into().map_err(|_| corrupt("key_digest"))?,
-        },
-        pet_digest: PetDigest(pet.try_into().map_err(|_| corrupt("pet_digest"))?),
-        pet_id: PetId::parse(id).map_err(|_| corrupt("pet_id"))?,
-        expires_at: from_milliseconds(expires),
-    })
+    let expires = from_milliseconds(expires);
+    idempotency_record(&api_key, &key, &pet, id, expires).map_err(corrupt)
 }

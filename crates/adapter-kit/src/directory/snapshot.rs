@@ -119,27 +119,26 @@ impl KnownKeys {
         changes: &'a KeyChanges,
         now: SystemTime,
     ) -> Vec<Difference<'a>> {
-        let mut differences = Vec::new();
-        for key in &changes.keys {
+        let is_changed = |key: &&StoredKey| {
             let old = self.keys.get(&key.id);
-            let tokens: Vec<_> = key.valid_tokens(now).collect();
-            let is_same = match old {
-                Some(old) => old.key == key.key && old.valid_tokens(now).eq(tokens.iter().copied()),
-                None => tokens.is_empty(),
-            };
-            if !is_same {
-                let tokens = tokens.len();
-                differences.push(Difference { key, tokens });
-            }
-        }
-        if changes.is_complete {
-            let remaining: HashSet<_> = changes.keys.iter().map(|key| &key.id).collect();
-            let removed = self.keys.values().filter(|old| {
-                !remaining.contains(&old.id) && old.valid_tokens(now).next().is_some()
-            });
-            differences.extend(removed.map(|key| Difference { key, tokens: 0 }));
-        }
-        differences
+            let old_tokens = old.iter().flat_map(|old| old.valid_tokens(now));
+            let is_same = old.is_none_or(|old| old.key == key.key);
+            !(is_same && old_tokens.eq(key.valid_tokens(now)))
+        };
+        let changed = changes.keys.iter().filter(is_changed);
+        let changed = changed.map(|key| Difference {
+            key,
+            tokens: key.valid_tokens(now).count(),
+        });
+        let remaining: HashSet<_> = changes.keys.iter().map(|key| &key.id).collect();
+        let is_removed = |old: &&Arc<StoredKey>| {
+            changes.is_complete
+                && !remaining.contains(&old.id)
+                && old.valid_tokens(now).next().is_some()
+        };
+        let removed = self.keys.values().filter(is_removed);
+        let removed = removed.map(|key| Difference { key, tokens: 0 });
+        changed.chain(removed).collect()
     }
 }
 

@@ -1,5 +1,6 @@
+use animal_store_adapter_kit::idempotency_record;
 use animal_store_app::{
-    ApiKeyId, IdempotencyKey, PetDigest, from_milliseconds, milliseconds,
+    IdempotencyKey, from_milliseconds, milliseconds,
     ports::{Cause, IdempotencyRecord, StorageSnapshot, StoreFailure, StoredPet},
 };
 use animal_store_domain::PetId;
@@ -69,20 +70,12 @@ impl StorageSnapshot for PgSnapshot {
 }
 
 fn record(row: &Row) -> Result<IdempotencyRecord, Cause> {
-    let (api_key, key_digest): (&str, &[u8]) = (row.try_get(0)?, row.try_get(1)?);
-    let (pet_digest, pet_id): (&[u8], i64) = (row.try_get(2)?, row.try_get(3)?);
-    let invalid = |column| {
-        format!("table idempotency_keys, API key {api_key}, pet {pet_id}: {column} is not valid")
-    };
-    let api_key_id = ApiKeyId::parse(api_key).map_err(|_| invalid("api_key_id"))?;
-    let key_digest = key_digest.try_into().map_err(|_| invalid("key_digest"))?;
-    Ok(IdempotencyRecord {
-        key: IdempotencyKey {
-            api_key: api_key_id,
-            digest: key_digest,
-        },
-        pet_digest: PetDigest(pet_digest.try_into().map_err(|_| invalid("pet_digest"))?),
-        pet_id: PetId::parse(pet_id).map_err(|_| invalid("pet_id"))?,
-        expires_at: from_milliseconds(milliseconds(row.try_get(4)?)),
-    })
+    let expires_at = from_milliseconds(milliseconds(row.try_get(4)?));
+    Ok(idempotency_record(
+        row.try_get(0)?,
+        row.try_get(1)?,
+        row.try_get(2)?,
+        row.try_get(3)?,
+        expires_at,
+    )?)
 }

@@ -9,9 +9,9 @@ use tokio_postgres::{Client, Row, types::Type};
 
 use super::rows;
 use crate::{
-    PgEndpoint, PostgresSettings,
     connection::ConnectionTask,
     error::{ConnectionError, within},
+    transaction::Database,
 };
 
 /// Timeout for reading the changed keys: all keys at the start.
@@ -29,32 +29,30 @@ fn select_state() -> String {
 
 /// Compares states on one connection, which is opened when it is needed and replaced after a failure.
 pub(super) struct Source {
-    endpoint: PgEndpoint,
-    settings: PostgresSettings,
+    database: Database,
     connection: Option<(Client, ConnectionTask)>,
     /// When the server whose keys are known was started. After a fail-over, another one may lack changes without marks.
     server: Option<SystemTime>,
 }
 
 impl Source {
-    pub(super) const fn new(endpoint: PgEndpoint, settings: PostgresSettings) -> Self {
+    pub(super) const fn new(database: Database) -> Self {
         Self {
-            endpoint,
-            settings,
+            database,
             connection: None,
             server: None,
         }
     }
 
     async fn compare(&mut self, known: Option<&KeyState>) -> Result<KeyCheck, ConnectionError> {
-        let limit = self.settings.timeout;
+        let Database { endpoint, settings } = &self.database;
+        let limit = settings.timeout;
         let connection = match self.connection.take() {
             Some(connection) => connection,
-            None => self.endpoint.connect(self.settings.connect_timeout).await?,
+            None => endpoint.connect(settings.connect_timeout).await?,
         };
         let client = &connection.0;
-        let row = self
-            .endpoint
+        let row = endpoint
             .within(limit, client.query_typed_one(&select_state(), &[]))
             .await?;
         let is_read_only: bool = row.try_get(4)?;
@@ -62,7 +60,7 @@ impl Source {
         let server = row.try_get(6)?;
         // A standby, to which a proxy may lead during a fail-over, has old keys.
         if is_read_only {
-            return Err(self.endpoint.locate(ConnectionError::ReadOnly));
+            return Err(endpoint.locate(ConnectionError::ReadOnly));
         }
         let known = known.filter(|_| self.server == Some(server));
         let mut changes = None;
@@ -77,7 +75,7 @@ impl Source {
             changes = Some(
                 read_changes(client, known, limit)
                     .await
-                    .map_err(|error| self.endpoint.locate(error))?,
+                    .map_err(|error| endpoint.locate(error))?,
             );
             within(limit, client.batch_execute("COMMIT")).await?;
             self.server = Some(server);
@@ -135,7 +133,7 @@ impl KeySource for Source {
     const TRUST: Duration = Duration::from_millis(500);
 
     fn address(&self) -> String {
-        self.endpoint.to_string()
+        self.database.endpoint.to_string()
     }
 
     async fn check(&mut self, known: Option<&KeyState>) -> Result<KeyCheck, String> {

@@ -187,12 +187,12 @@ fn pets_of_batch(reads: &[&Read], rows: &[Row]) -> Result<Vec<Pets>, Cause> {
     }
 }
 
-fn read_rows(rows: &[Row]) -> Result<Vec<PetRow>, Error> {
+fn read_rows(rows: &[Row]) -> Result<Vec<PetRow<'_>>, Error> {
     rows.iter().map(PetRow::read).collect()
 }
 
 /// Equal gets share a row.
-fn pets_of_gets(gets: &[&Read], rows: Vec<PetRow>) -> Vec<Pets> {
+fn pets_of_gets(gets: &[&Read], rows: Vec<PetRow<'_>>) -> Vec<Pets> {
     let found: HashMap<_, _> = rows
         .into_iter()
         .map(|row| (Some(row.id), pets([row])))
@@ -215,7 +215,7 @@ fn pets_of_lists(lists: &[&Read], rows: &[Row]) -> Result<Vec<Pets>, Cause> {
 }
 
 /// Converts the rows of a read. The order of `array_agg` is not guaranteed.
-fn pets(rows: impl IntoIterator<Item = PetRow>) -> Pets {
+fn pets<'a>(rows: impl IntoIterator<Item = PetRow<'a>>) -> Pets {
     let mut pets = rows
         .into_iter()
         .map(Pet::try_from)
