@@ -4,7 +4,7 @@ use std::{sync::Arc, time::SystemTime};
 
 use animal_store_app::{
     ApiKey, ApiKeyChange, ApiKeyDigest, ApiKeyId, ApiKeyRefusal, IssuedApiKey, IssuedToken,
-    from_milliseconds, milliseconds,
+    from_milliseconds, milliseconds, ports::ChangedApiKey,
 };
 
 use crate::{KeyChanges, KeyCounts, KeyState, StoredKey};
@@ -45,11 +45,9 @@ struct TokenRow {
 /// A change of a key, as it is written.
 #[derive(Debug, PartialEq, Eq)]
 pub struct KeyWrite {
-    /// The key before. `None`: it did not exist.
-    pub before: Option<IssuedApiKey>,
-    /// The key after. `None`: it does not exist. Its tokens are written in place of those that are deleted. One that has
-    /// expired may be stored already, for this key or another one.
-    pub after: Option<IssuedApiKey>,
+    /// The tokens after the change are written in place of those that are deleted. One that has expired may be stored
+    /// already, for this key or another one.
+    pub changed: ChangedApiKey,
     /// Of the stored tokens of the key, those that expire later are deleted: the others only look expired, if the clock
     /// is wrong. In milliseconds since 1970.
     pub kept_until: i64,
@@ -161,8 +159,11 @@ impl KeyRows {
             tokens: count(new) - count(deleted),
         };
         Ok(Ok(KeyWrite {
-            before,
-            after,
+            changed: ChangedApiKey {
+                before,
+                after,
+                at: now,
+            },
             kept_until,
             growth,
         }))
@@ -333,12 +334,12 @@ mod tests {
             let revoked = apply(ApiKeyChange::Revoke(ApiKeyId::new(id)))
                 .unwrap()
                 .unwrap();
-            let before = revoked.before.unwrap().key;
+            let before = revoked.changed.before.unwrap().key;
             assert_eq!(
                 (before.id.as_str(), before.label.as_str(), before.scopes),
                 (id, "unreadable", Scopes::default())
             );
-            assert_eq!(revoked.after, None);
+            assert_eq!(revoked.changed.after, None);
             assert_eq!(revoked.growth.tokens, -1);
         }
     }

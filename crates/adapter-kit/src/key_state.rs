@@ -1,8 +1,6 @@
 //! The statements on the row of the state of API keys, and on the rows of their marks. They are those of SQLite and of
 //! PostgreSQL.
 
-use std::time::SystemTime;
-
 use crate::{ClockReadings, KeyCounts, KeyWrite, directory::MARKS_KEPT};
 
 /// Selects the columns of a [`KeyState`](crate::KeyState). After a change by an older program, the rows are counted.
@@ -15,9 +13,9 @@ pub const SELECT_KEY_STATE: &str = "
 impl KeyWrite {
     /// Returns the statements that end this change: they delete the tokens that expired long ago, and write the state
     /// with this version. `mark`: the literal of a new mark.
-    pub fn end(&self, version: i64, now: SystemTime, mark: &str) -> String {
+    pub fn end(&self, version: i64, mark: &str) -> String {
         let KeyCounts { keys, tokens } = self.growth;
-        let readings = ClockReadings::of_keys(now);
+        let readings = ClockReadings::of_keys(self.changed.at);
         let record = readings.record();
         let proof = readings.proof();
         let expired = format!("FROM api_key_tokens WHERE expires_at <= {proof}");

@@ -65,10 +65,8 @@ impl ConnectionError {
     }
 
     fn refused(&self) -> Option<&DbError> {
-        let error = match self {
-            Self::Postgres(error) => error,
-            Self::Located(errors) => return errors.last()?.1.refused(),
-            _ => return None,
+        let Self::Postgres(error) = self.last() else {
+            return None;
         };
         let db = error
             .as_db_error()
@@ -88,13 +86,16 @@ impl ConnectionError {
             .is_none_or(|code| *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION)
     }
 
-    /// Whether the encoding of the database is wrong. Of several hosts, the last one decides.
+    /// Whether the encoding of the database is wrong.
     pub(crate) fn is_about_the_encoding(&self) -> bool {
+        matches!(self.last(), Self::NotUtf8(_))
+    }
+
+    /// Returns the error of the last host, which decides.
+    fn last(&self) -> &Self {
         match self {
-            Self::Located(errors) => errors
-                .last()
-                .is_some_and(|(_, error)| error.is_about_the_encoding()),
-            error => matches!(error, Self::NotUtf8(_)),
+            Self::Located(errors) => errors.last().map_or(self, |(_, error)| error.last()),
+            error => error,
         }
     }
 }

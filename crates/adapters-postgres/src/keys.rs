@@ -28,14 +28,11 @@ use prometheus_client::registry::Registry;
 use tokio::{sync::Mutex, task::JoinHandle};
 use tokio_postgres::types::Type;
 
-use self::{
-    directory::Source,
-    rows::{corrupt, parse},
-};
+use self::directory::Source;
 use crate::{
     PgEndpoint, PostgresSettings,
     checks::missing_permissions,
-    transaction::{Database, TransactionConnection},
+    transaction::{Database, TransactionConnection, corrupt, parse},
 };
 
 /// Maximum number of uses that a transaction writes.
@@ -132,20 +129,15 @@ impl ApiKeyStore for PgApiKeyStore {
             owners.extend(rows::read(&connection, SelectKeys::Digest(&digest.0)).await?);
         }
         let key = KeyRows::apply(&change, stored.as_ref(), &owners, now).map_err(corrupt)??;
-        rows::write(&connection, change.id(), &key, version + 1, now).await?;
-        let is_new = key.before.is_none();
-        let changed = ChangedApiKey {
-            before: key.before,
-            after: key.after,
-            at: now,
-        };
+        rows::write(&connection, change.id(), &key, version + 1).await?;
+        let changed = key.changed;
         let entry = AuditEntry::of(&change, &changed, by);
         if let ApiKeyChange::Revoke(id) = &change {
             connection.commit().await?;
             *kept = after_revocation(connection, id, entry, by, now).await;
             return Ok(changed);
         }
-        if is_new {
+        if changed.before.is_none() {
             delete_uses(&connection, change.id()).await?;
         }
         changes::add(&connection, entry, now).await?;
@@ -165,12 +157,7 @@ impl ApiKeyStore for PgApiKeyStore {
         let connection = self.begin().await?;
         let since = "SELECT min(since) FROM (SELECT since FROM api_key_uses_since
             UNION ALL SELECT uses_since FROM api_key_state) AS beginnings";
-        let since = connection.query(since, &[]).await?;
-        let since = since
-            .first()
-            .map(|row| parse(row, 0))
-            .transpose()?
-            .flatten();
+        let since = parse(&connection.query_one(since, &[]).await?, 0)?;
         let valid = "SELECT api_key_id, kind, last_used_at FROM api_key_uses JOIN api_keys ON id = api_key_id
             WHERE EXISTS (SELECT FROM api_key_tokens AS token WHERE token.api_key_id = id
                 AND (expires_at IS NULL OR expires_at > floor(extract(epoch FROM now()) * 1000)))";

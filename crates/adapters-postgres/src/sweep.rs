@@ -3,10 +3,14 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use animal_store_adapter_kit::{ClockReadings, Outage, backoff};
+use animal_store_app::ports::StoreFailure;
 use tokio::time::sleep;
-use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::types::Type;
 
-use crate::{connection::ConnectionSettings, error::ConnectionError};
+use crate::{
+    connection::ConnectionSettings,
+    transaction::{Database, Parameter, parse},
+};
 
 /// Longest pause between two sweeps, without the jitter of up to the same duration, by which processes do not sweep at
 /// the same time.
@@ -27,6 +31,9 @@ const DELETE_BATCH: &str = "
         RETURNING expires_at
     )
     SELECT count(*), max(expires_at) FROM deleted";
+
+/// The commit does not wait for the disk: records that a crash restores are swept again.
+const NO_WAIT: &str = "SET LOCAL synchronous_commit = off";
 
 /// The pause after a batch is nine times the batch's duration, so that creates get the rest of the server.
 const PAUSE_FACTOR: u32 = 9;
@@ -52,9 +59,9 @@ pub(crate) async fn sweep_periodically(mut connections: ConnectionSettings) {
                     tracing::debug!(records, "idempotency keys were swept");
                 }
             }
-            Err(error) => {
+            Err(failure) => {
                 let address = &connections.endpoint;
-                outage.failed(error.to_string(), |reason| {
+                outage.failed(failure.reason(), |reason| {
                     tracing::warn!(%address, reason, "idempotency keys were not swept");
                 });
             }
@@ -63,56 +70,40 @@ pub(crate) async fn sweep_periodically(mut connections: ConnectionSettings) {
 }
 
 /// Deletes all records that expired by [`ClockReadings`], batch by batch, and returns their number.
-async fn sweep(connections: &ConnectionSettings) -> Result<i64, ConnectionError> {
-    let ConnectionSettings {
-        endpoint, postgres, ..
-    } = connections;
-    let (client, _task) = endpoint.connect(postgres.connect_timeout).await?;
-    let settings = postgres.set_statements("SET LOCAL");
-    // The commit does not wait for the disk: records that a crash restores are swept again.
-    let begin = format!(
-        "BEGIN ISOLATION LEVEL READ COMMITTED; {settings}; SET LOCAL synchronous_commit = off"
-    );
+async fn sweep(connections: &ConnectionSettings) -> Result<i64, StoreFailure> {
+    let database = Database {
+        endpoint: connections.endpoint.clone(),
+        settings: connections.postgres.clone(),
+    };
+    let connection = database.connect().await?;
     let readings = ClockReadings {
         table: "idempotency_readings",
         now: "(extract(epoch FROM now()) * 1000)::bigint",
-        kept: postgres.idempotency_retention,
+        kept: database.settings.idempotency_retention,
     };
-    let record = format!("{begin}; {} COMMIT", readings.record());
-    endpoint
-        .within(postgres.timeout, client.batch_execute(&record))
-        .await?;
+    let record = format!("{NO_WAIT}; {}", readings.record());
+    connection.begin(&record).await?;
+    connection.commit().await?;
     let proof = format!("SELECT to_timestamp({} / 1000.0)", readings.proof());
-    let row = endpoint
-        .within(postgres.timeout, client.query_typed_one(&proof, &[]))
-        .await?;
-    let Some(until) = row.try_get::<_, Option<SystemTime>>(0)? else {
+    let until: Option<SystemTime> = parse(&connection.query_one(&proof, &[]).await?, 0)?;
+    if until.is_none() {
         return Ok(0);
-    };
+    }
     let mut from = UNIX_EPOCH;
     let mut records = 0;
     loop {
         let start = Instant::now();
-        endpoint
-            .within(postgres.timeout, client.batch_execute(&begin))
-            .await?;
-        let values = [
-            (&from as &(dyn ToSql + Sync), Type::TIMESTAMPTZ),
+        connection.begin(NO_WAIT).await?;
+        let values: [Parameter<'_>; 3] = [
+            (&from, Type::TIMESTAMPTZ),
             (&until, Type::TIMESTAMPTZ),
             (&BATCH_SIZE, Type::INT8),
         ];
-        let row = endpoint
-            .within(
-                postgres.timeout,
-                client.query_typed_one(DELETE_BATCH, &values),
-            )
-            .await?;
-        endpoint
-            .within(postgres.timeout, client.batch_execute("COMMIT"))
-            .await?;
-        let (deleted, last): (i64, Option<SystemTime>) = (row.try_get(0)?, row.try_get(1)?);
+        let batch = connection.query_one(DELETE_BATCH, &values).await?;
+        connection.commit().await?;
+        let deleted: i64 = parse(&batch, 0)?;
         records += deleted;
-        match last {
+        match parse(&batch, 1)? {
             Some(last) if deleted == BATCH_SIZE => from = last,
             _ => return Ok(records),
         }

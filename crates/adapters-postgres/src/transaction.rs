@@ -1,10 +1,10 @@
 //! Transactions of commands and of background tasks, each on a connection of its own.
 
-use animal_store_app::ports::StoreFailure;
+use animal_store_app::ports::{Cause, StoreFailure};
 use tokio_postgres::{
     Client, Row,
     error::SqlState,
-    types::{ToSql, Type},
+    types::{FromSql, ToSql, Type},
 };
 
 use crate::{
@@ -74,6 +74,16 @@ impl TransactionConnection {
             .await
     }
 
+    /// Returns the only row of a result.
+    pub(crate) async fn query_one(
+        &self,
+        sql: &str,
+        parameters: &[Parameter<'_>],
+    ) -> Result<Row, StoreFailure> {
+        self.within_timeout(self.client.query_typed_one(sql, parameters))
+            .await
+    }
+
     /// Fails with this description if a query of [`checks`](crate::checks) finds problems.
     pub(crate) async fn check(&self, query: &str, description: &str) -> Result<(), StoreFailure> {
         match &*self.within_timeout(problems(&self.client, query)).await? {
@@ -132,4 +142,12 @@ impl TransactionConnection {
         let Database { endpoint, settings } = &self.database;
         Ok(endpoint.within(settings.timeout, response).await?)
     }
+}
+
+pub(crate) fn corrupt(reason: impl Into<Cause>) -> StoreFailure {
+    StoreFailure::Corrupt(reason.into())
+}
+
+pub(crate) fn parse<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T, StoreFailure> {
+    row.try_get(column).map_err(corrupt)
 }

@@ -197,16 +197,12 @@ fn apply(
         Err(refusal) => return Ok(Err(refusal)),
     };
     let version = state::read(connection)?.version + 1;
-    rows::write(connection, id, &key, version, now)?;
-    if key.before.is_none() || key.after.is_none() {
+    rows::write(connection, id, &key, version)?;
+    let changed = key.changed;
+    if changed.before.is_none() || changed.after.is_none() {
         diesel::delete(api_key_uses::table.filter(api_key_uses::api_key_id.eq(id.as_str())))
             .execute(connection)?;
     }
-    let changed = ChangedApiKey {
-        before: key.before,
-        after: key.after,
-        at: now,
-    };
     if !matches!(change, ApiKeyChange::Revoke(_)) {
         changes::add(connection, AuditEntry::of(change, &changed, by), now)?;
     }

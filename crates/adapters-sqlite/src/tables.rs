@@ -30,14 +30,6 @@ diesel::table! {
 }
 
 diesel::table! {
-    api_key_state (id) {
-        id -> BigInt,
-        version -> BigInt,
-        mark -> Binary,
-    }
-}
-
-diesel::table! {
     api_key_marks (version) {
         version -> BigInt,
         mark -> Binary,

@@ -125,8 +125,8 @@ impl KnownKeys {
             let is_same = old.is_none_or(|old| old.key == key.key);
             !(is_same && old_tokens.eq(key.valid_tokens(now)))
         };
-        let changed = changes.keys.iter().filter(is_changed);
-        let changed = changed.map(|key| Difference {
+        let new = changes.keys.iter().filter(is_changed);
+        let new = new.map(|key| Difference {
             key,
             tokens: key.valid_tokens(now).count(),
         });
@@ -138,7 +138,7 @@ impl KnownKeys {
         };
         let removed = self.keys.values().filter(is_removed);
         let removed = removed.map(|key| Difference { key, tokens: 0 });
-        changed.chain(removed).collect()
+        new.chain(removed).collect()
     }
 }
 

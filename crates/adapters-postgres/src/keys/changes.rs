@@ -6,8 +6,7 @@ use animal_store_adapter_kit::{AuditRow, audit_entries, audit_row, delete_old_ch
 use animal_store_app::{AuditEntry, ports::StoreFailure};
 use tokio_postgres::types::Type;
 
-use super::rows::{corrupt, parse};
-use crate::transaction::TransactionConnection;
+use crate::transaction::{TransactionConnection, corrupt, parse};
 
 pub(super) async fn read(
     connection: &TransactionConnection,

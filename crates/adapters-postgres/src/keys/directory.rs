@@ -44,43 +44,30 @@ impl Source {
         }
     }
 
-    async fn compare(&mut self, known: Option<&KeyState>) -> Result<KeyCheck, ConnectionError> {
-        let Database { endpoint, settings } = &self.database;
-        let limit = settings.timeout;
-        let connection = match self.connection.take() {
-            Some(connection) => connection,
-            None => endpoint.connect(settings.connect_timeout).await?,
-        };
-        let client = &connection.0;
-        let row = endpoint
-            .within(limit, client.query_typed_one(&select_state(), &[]))
-            .await?;
+    async fn compare(
+        &mut self,
+        client: &Client,
+        known: Option<&KeyState>,
+    ) -> Result<KeyCheck, ConnectionError> {
+        let limit = self.database.settings.timeout;
+        let row = within(limit, client.query_typed_one(&select_state(), &[])).await?;
         let is_read_only: bool = row.try_get(4)?;
         let now = row.try_get(5)?;
         let server = row.try_get(6)?;
         // A standby, to which a proxy may lead during a fail-over, has old keys.
         if is_read_only {
-            return Err(endpoint.locate(ConnectionError::ReadOnly));
+            return Err(ConnectionError::ReadOnly);
         }
         let known = known.filter(|_| self.server == Some(server));
         let mut changes = None;
         if known != Some(&state(&row)?) {
-            within(
-                limit,
-                client.batch_execute(
-                    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL row_security = off",
-                ),
-            )
-            .await?;
-            changes = Some(
-                read_changes(client, known, limit)
-                    .await
-                    .map_err(|error| endpoint.locate(error))?,
-            );
+            let begin =
+                "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL row_security = off";
+            within(limit, client.batch_execute(begin)).await?;
+            changes = Some(read_changes(client, known, limit).await?);
             within(limit, client.batch_execute("COMMIT")).await?;
             self.server = Some(server);
         }
-        self.connection = Some(connection);
         Ok(KeyCheck { now, changes })
     }
 }
@@ -137,6 +124,16 @@ impl KeySource for Source {
     }
 
     async fn check(&mut self, known: Option<&KeyState>) -> Result<KeyCheck, String> {
-        self.compare(known).await.map_err(|error| error.to_string())
+        let connection = if let Some(connection) = self.connection.take() {
+            connection
+        } else {
+            let limit = self.database.settings.connect_timeout;
+            let connected = self.database.endpoint.connect(limit).await;
+            connected.map_err(|error| error.to_string())?
+        };
+        let checked = self.compare(&connection.0, known).await;
+        let checked = checked.map_err(|error| self.database.endpoint.locate(error).to_string())?;
+        self.connection = Some(connection);
+        Ok(checked)
     }
 }

@@ -6,12 +6,9 @@ use animal_store_adapter_kit::{KeyRows, KeyWrite, SelectKeys, new_mark};
 use animal_store_app::{
     ApiKeyId, IssuedApiKey, from_milliseconds, milliseconds, ports::StoreFailure,
 };
-use tokio_postgres::{
-    Error, Row,
-    types::{FromSql, Type},
-};
+use tokio_postgres::{Error, Row, types::Type};
 
-use crate::transaction::{Parameter, TransactionConnection};
+use crate::transaction::{Parameter, TransactionConnection, corrupt, parse};
 
 /// The statement that selects keys, and its parameter.
 pub(super) fn statement<'a>(select: &'a SelectKeys<'_>) -> (String, Parameter<'a>) {
@@ -28,22 +25,13 @@ pub(super) fn statement<'a>(select: &'a SelectKeys<'_>) -> (String, Parameter<'a
     (statement, parameter)
 }
 
-pub(super) fn corrupt(reason: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> StoreFailure {
-    StoreFailure::Corrupt(reason.into())
-}
-
-pub(super) fn parse<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T, StoreFailure> {
-    row.try_get(column).map_err(corrupt)
-}
-
 /// Locks the version until the end of the transaction. Returns it with the time of the server, which is read after the
 /// changes before this one.
 pub(super) async fn lock(
     connection: &TransactionConnection,
 ) -> Result<(i64, SystemTime), StoreFailure> {
-    let locked = connection
-        .query("SELECT version FROM api_key_state FOR UPDATE", &[])
-        .await?;
+    let lock = "SELECT version FROM api_key_state FOR UPDATE";
+    let locked = connection.query(lock, &[]).await?;
     let version = locked
         .first()
         .ok_or_else(|| corrupt("table api_key_state has no row"))?;
@@ -52,11 +40,10 @@ pub(super) async fn lock(
 
 /// Returns the time of the server.
 pub(super) async fn now(connection: &TransactionConnection) -> Result<SystemTime, StoreFailure> {
-    let rows = connection.query("SELECT clock_timestamp()", &[]).await?;
-    let now = rows
-        .first()
-        .ok_or_else(|| corrupt("the server returned no time"))?;
-    parse::<SystemTime>(now, 0).map(|now| from_milliseconds(milliseconds(now)))
+    let now = connection
+        .query_one("SELECT clock_timestamp()", &[])
+        .await?;
+    parse::<SystemTime>(&now, 0).map(|now| from_milliseconds(milliseconds(now)))
 }
 
 /// Reads keys with their tokens, in the order of their ids. Keys without tokens are included.
@@ -87,7 +74,6 @@ pub(super) async fn write(
     id: &ApiKeyId,
     key: &KeyWrite,
     version: i64,
-    now: SystemTime,
 ) -> Result<(), StoreFailure> {
     let id: Parameter<'_> = (&id.as_str(), Type::TEXT);
     let delete = "DELETE FROM api_key_tokens
@@ -95,14 +81,14 @@ pub(super) async fn write(
     let kept_until = (&key.kept_until as _, Type::INT8);
     connection.query(delete, &[id.clone(), kept_until]).await?;
     let changed: Parameter<'_> = (&version, Type::INT8);
-    if let Some(after) = &key.after {
+    if let Some(after) = &key.changed.after {
         write_key(connection, id, after, changed).await?;
     } else {
         let update = "UPDATE api_keys SET version = $2 WHERE id = $1";
         connection.query(update, &[id, changed]).await?;
     }
     let mark = new_mark();
-    let end = key.end(version, now, &format!("'\\x{mark}'"));
+    let end = key.end(version, &format!("'\\x{mark}'"));
     connection.run(&end).await
 }
 

@@ -1,7 +1,5 @@
 //! The rows of API keys and of their tokens.
 
-use std::time::SystemTime;
-
 use animal_store_adapter_kit::{KeyColumns, KeyRows, KeyWrite, SelectKeys, TokenColumns, new_mark};
 use animal_store_app::{ApiKeyId, IssuedApiKey};
 use diesel::{connection::SimpleConnection, prelude::*};
@@ -42,20 +40,19 @@ pub(super) fn write(
     id: &ApiKeyId,
     key: &KeyWrite,
     version: i64,
-    now: SystemTime,
 ) -> QueryResult<()> {
     use api_key_tokens::{api_key_id, expires_at};
     let is_later = expires_at.is_null().or(expires_at.gt(key.kept_until));
     let deleted = api_key_tokens::table.filter(api_key_id.eq(id.as_str()).and(is_later));
     diesel::delete(deleted).execute(connection)?;
-    if let Some(after) = &key.after {
+    if let Some(after) = &key.changed.after {
         write_key(connection, id, after, version)?;
     } else {
         let row = diesel::update(api_keys::table.find(id.as_str()));
         row.set(api_keys::version.eq(version)).execute(connection)?;
     }
     let mark = new_mark();
-    connection.batch_execute(&key.end(version, now, &format!("x'{mark}'")))
+    connection.batch_execute(&key.end(version, &format!("x'{mark}'")))
 }
 
 fn write_key(
