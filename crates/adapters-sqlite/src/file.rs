@@ -17,6 +17,7 @@ mod checks;
 mod connection;
 mod header;
 mod identity;
+mod log;
 mod mounts;
 mod space;
 

@@ -4,8 +4,9 @@
 //! a log, SQLite does not compare the header.
 //!
 //! **Invariant.** The header stays that of the store that was opened: its format, which a backup does not have, and its
-//! id. Its change counter never decreases, and while the counter stands still, the file does not become shorter. One
-//! descriptor reads it, which is never closed: to close it would release the locks that SQLite has in this process.
+//! id. Its change counter never decreases, and while the counter stands still, the file does not become shorter. If SQLite
+//! has restored another store into the file, the log has the id of that store. One descriptor reads the header, which is
+//! never closed: to close it would release the locks that SQLite has in this process.
 //!
 //! **Proof.** `tests/sqlite/overwritten.rs`.
 
@@ -14,13 +15,16 @@ use std::{
     io,
     mem::ManuallyDrop,
     os::unix::fs::FileExt,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
+
+use super::{identity::log_path, log};
 
 /// The header of an open file.
 pub(super) struct OpenHeader {
     file: ManuallyDrop<File>,
+    log: PathBuf,
     last: Mutex<Header>,
 }
 
@@ -44,7 +48,8 @@ impl OpenHeader {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let file = ManuallyDrop::new(File::open(path)?);
         let last = Mutex::new(Header::read(&file)?);
-        Ok(Self { file, last })
+        let log = log_path(path);
+        Ok(Self { file, log, last })
     }
 
     /// Whether the file still has the content of the store.
@@ -54,9 +59,9 @@ impl OpenHeader {
         let Ok(header) = Header::read(&self.file) else {
             return false;
         };
-        let is_same = header.format == last.format
-            && [0, header.store_id].contains(&last.store_id)
-            && header.size >= last.size;
+        let is_store = [0, header.store_id].contains(&last.store_id) && header.size >= last.size;
+        let is_restored = || log::last_store_id(&self.log) == Some(header.store_id);
+        let is_same = header.format == last.format && (is_store || is_restored());
         if is_same {
             *last = header;
         }

@@ -97,6 +97,21 @@ async fn a_file_that_got_its_own_content_or_was_vacuumed_is_in_place() {
     }
 }
 
+/// A restore by SQLite, such as `.restore`, writes the id of the other store into the log, as this does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_sqlite_restores_into_the_file_is_in_place_after_its_checkpoint() {
+    let service = service().await;
+    for statement in ["PRAGMA user_version = 7", "PRAGMA wal_checkpoint"] {
+        sql::execute(&service.store.path(), statement);
+        service.assert_works().await;
+    }
+    run(
+        "cp other.db pets.db",
+        service.store.path().parent().expect("a folder"),
+    );
+    service.assert_fails().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_stores_and_a_store_and_its_backup_have_different_ids() {
     let service = service().await;
@@ -124,7 +139,10 @@ async fn a_store_that_gets_its_id_is_in_place_and_keeps_the_id() {
     store.add("Rex").await;
     set(7);
     store.add("Tom").await;
-    set(8);
+    // Not by SQLite, whose log then has no page with this id.
+    let overwrite =
+        r"printf '\000\000\000\010' | dd of=pets.db bs=1 seek=60 conv=notrunc status=none";
+    run(overwrite, path.parent().expect("a folder"));
     store.try_add("lost").await.expect_err("another id");
 }
 
