@@ -28,7 +28,7 @@ pub(crate) enum Problem {
          service, or add --create to keys create or pets import"
     )]
     Missing,
-    /// There is no file, or an empty one, or one without a log, but this log of another one.
+    /// There is no file, or an empty one, or one without a log, or another store, but this log of another one.
     #[error(
         "the file of the log {0} is missing, empty or replaced: the last pets may be in the log. Put the file back \
          beside its log; to use another file, or to make a new one, move the log away first"

@@ -21,6 +21,7 @@ use super::{
     FileUse,
     connection::connect,
     identity::{folder_of, log_path, log_paths},
+    log,
 };
 use crate::{
     error::Problem,
@@ -69,6 +70,7 @@ pub(super) fn connect_checked(
 ) -> Result<(SqliteConnection, SchemaComparison), Problem> {
     check_exists(path)?;
     check_believed(path)?;
+    check_log(path)?;
     let mut connection = connect(path, usage, timeout)?;
     // In this order: another process may run the first migration, which sets the id and creates the tables, meanwhile.
     let objects = number(&mut connection, "SELECT count(*) FROM sqlite_schema")?;
@@ -120,6 +122,31 @@ pub(super) fn check_exists(path: &Path) -> Result<(), Problem> {
             .find(|log| log.metadata().is_ok_and(|log| log.len() > 0)),
     };
     lost.map_or(Ok(()), |log| Err(Problem::Lost(log)))
+}
+
+/// Refuses a log beside another store, into which SQLite would write it. A log with each page is no damage: it replaces
+/// the store, as after a restore by SQLite.
+fn check_log(path: &Path) -> Result<(), Problem> {
+    let log = log_path(path);
+    if !log.metadata().is_ok_and(|log| log.len() > 0) {
+        return Ok(());
+    }
+    // Before the log: it begins again only after its pages are in the file.
+    let store_id = read_store_id(path).unwrap_or(0);
+    let is_of_another = log::read_store(&log)
+        .is_some_and(|logged| logged.id != store_id && logged.id != 0 && !logged.is_complete);
+    if store_id != 0 && is_of_another {
+        return Err(Problem::Lost(log));
+    }
+    Ok(())
+}
+
+/// Reads `user_version`, which is 0 until the first checkpoint. The file stays open, as in [`has_log`].
+fn read_store_id(path: &Path) -> io::Result<u32> {
+    let file = ManuallyDrop::new(File::open(path)?);
+    let mut store_id = [0; 4];
+    file.read_exact_at(&mut store_id, log::STORE_ID)?;
+    Ok(u32::from_be_bytes(store_id))
 }
 
 /// Whether the format of the file is the one with a log (<https://sqlite.org/fileformat.html>, offset 18); a backup has

@@ -60,7 +60,8 @@ impl OpenHeader {
             return false;
         };
         let is_store = [0, header.store_id].contains(&last.store_id) && header.size >= last.size;
-        let is_restored = || log::last_store_id(&self.log) == Some(header.store_id);
+        let is_restored =
+            || log::read_store(&self.log).is_some_and(|logged| logged.id == header.store_id);
         let is_same = header.format == last.format && (is_store || is_restored());
         if is_same {
             *last = header;

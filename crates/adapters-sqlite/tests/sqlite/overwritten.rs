@@ -11,7 +11,7 @@ use animal_store_app::{
 use crate::{
     moved::Service,
     sql,
-    store::{Store, log_of, open, settings},
+    store::{Store, assert_refused, copy_of_crash, log_of, open, settings},
 };
 
 /// What can take the place of the content, by shell commands in the folder: a process that closes a file loses all its
@@ -110,6 +110,44 @@ async fn a_store_that_sqlite_restores_into_the_file_is_in_place_after_its_checkp
         service.store.path().parent().expect("a folder"),
     );
     service.assert_fails().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_another_store_was_copied_over_the_file_the_next_start_is_refused() {
+    for script in [
+        "cp other.db pets.db",
+        "dd if=other.db of=pets.db conv=notrunc status=none",
+    ] {
+        let service = service().await;
+        let path = service.store.path();
+        for number in 0..400 {
+            service
+                .store
+                .add(&format!("{number} {}", "y".repeat(200)))
+                .await;
+        }
+        run(script, path.parent().expect("a folder"));
+        // In this process, SQLite still has the state of the file.
+        let (_folder, path) = copy_of_crash(&path);
+        assert_refused(&path, "is missing, empty or replaced");
+        fs::remove_file(log_of(&path)).expect("moved away");
+        drop(open(&path));
+    }
+}
+
+/// `VACUUM` writes each page into the log, as `.restore` of SQLite does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_sqlite_restored_before_a_crash_is_in_place_at_the_next_start() {
+    let service = service().await;
+    let path = service.store.path();
+    sql::execute(&path, "PRAGMA user_version = 7");
+    let (_changed, path_changed) = copy_of_crash(&path);
+    assert_refused(&path_changed, "is missing, empty or replaced");
+    sql::execute(&path, "VACUUM");
+    let (folder, path) = copy_of_crash(&path);
+    let store = Store::at(folder, settings());
+    assert_eq!(store.count().await, service.store.count().await);
+    assert_eq!(sql::number(&path, "PRAGMA user_version"), 7);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
