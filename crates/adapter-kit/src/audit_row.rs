@@ -27,7 +27,8 @@ pub fn audit_row(entry: AuditEntry) -> AuditRow {
         expires,
         old_token_ends,
     } = entry;
-    let (id, label) = (id.as_str().to_owned(), label.as_str().to_owned());
+    let id = id.as_str().to_owned();
+    let label = label.as_str().to_owned();
     let [expires, old_token_ends] = [expires, old_token_ends].map(|time| time.map(milliseconds));
     (
         milliseconds(at),

@@ -111,7 +111,8 @@ impl ApiKeySnapshot {
         read: impl FnOnce(&Snapshot) -> T + Send,
     ) -> Result<T, StoreFailure> {
         let deadline = {
-            let (snapshot, now) = (self.snapshot.borrow(), Instant::now());
+            let snapshot = self.snapshot.borrow();
+            let now = Instant::now();
             if snapshot.is_trusted() {
                 return Ok(read(&snapshot));
             }

@@ -4,9 +4,9 @@
 //! a log, SQLite does not compare the header.
 //!
 //! **Invariant.** The header stays that of the store that was opened: its format, which a backup does not have, and its
-//! id. Its change counter never decreases, and while the counter stands still, the file does not become shorter. If SQLite
-//! has restored another store into the file, the log has the id of that store. One descriptor reads the header, which is
-//! never closed: to close it would release the locks that SQLite has in this process.
+//! id. Its change counter never decreases, and while the counter stands still, the file does not become shorter. If
+//! SQLite has restored another store into the file, the log has the id of that store. One descriptor reads the header,
+//! which is never closed: to close it would release the locks that SQLite has in this process.
 //!
 //! **Proof.** `tests/sqlite/overwritten.rs`.
 
