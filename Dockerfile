@@ -17,7 +17,8 @@ ARG COMMIT=unknown
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \
     find crates -type f -exec touch {} + && \
-    ANIMAL_STORE_COMMIT="$COMMIT" cargo auditable build --release --locked --package animal-store-server && \
+    ANIMAL_STORE_COMMIT="$COMMIT" cargo auditable build --config .cargo/hardened.toml --release --locked \
+        --package animal-store-server && \
     deploy/image/assemble target/release/animal-store /image
 
 # For the backups of each night and for commands: with a shell and sqlite3. The libraries are those of the builder.
