@@ -8,7 +8,7 @@ use animal_store_fuzz::headers;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
-    let api_key = ApiKeyId::new("shop");
+    let api_key = ApiKeyId::parse("shop").expect("a valid id");
     let Some(headers) = headers("idempotency-key", &[data]) else {
         return;
     };

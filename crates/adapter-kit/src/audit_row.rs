@@ -84,7 +84,7 @@ pub fn audit_kept_since(now: SystemTime) -> i64 {
 }
 
 /// Returns the statement of SQLite and of PostgreSQL that deletes the rows that are no longer kept.
-pub fn delete_old_changes(now: SystemTime) -> String {
+pub fn prune_audit_log(now: SystemTime) -> String {
     let proof = ClockReadings::of_keys(now).proof();
     let kept = AuditEntry::KEPT.as_millis();
     let limit = AuditEntry::LIMIT;

@@ -20,7 +20,7 @@ pub struct ClockReadings<T> {
     pub kept: Duration,
 }
 
-/// How long tokens and recorded changes of API keys stay: 30 days.
+/// How long tokens of API keys and entries of their audit log stay: 30 days.
 const KEYS_KEPT: Duration = Duration::from_hours(720);
 
 impl ClockReadings<i64> {

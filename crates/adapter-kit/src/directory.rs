@@ -34,7 +34,7 @@ pub(crate) use self::history::MARKS_KEPT;
 use self::snapshot::{Difference, KnownKeys, Snapshot};
 pub use self::{
     history::{KeyCounts, KeyState, new_mark},
-    snapshot::{KeyChanges, StoredKey},
+    snapshot::{KeyDelta, StoredKey},
 };
 use crate::{
     Outage,
@@ -69,7 +69,7 @@ pub struct KeyCheck {
     /// The time of the store.
     pub now: SystemTime,
     /// `None`: the state is the one that was known.
-    pub changes: Option<KeyChanges>,
+    pub delta: Option<KeyDelta>,
 }
 
 /// A directory of API keys that a task keeps up to date.
@@ -158,19 +158,19 @@ async fn follow<S: KeySource>(mut source: S, snapshot: watch::Sender<Snapshot>) 
     while snapshot.receiver_count() > 0 {
         let began = Instant::now();
         let pause = match source.check(known.as_ref()).await {
-            Ok(KeyCheck { now, changes }) => {
+            Ok(KeyCheck { now, delta }) => {
                 let mut replacement = None;
                 let mut increment = Vec::new();
-                if let Some(changes) = changes {
+                if let Some(delta) = delta {
                     if known.is_some() {
-                        log_differences(&snapshot.borrow().keys.differences(&changes, now));
+                        log_differences(&snapshot.borrow().keys.differences(&delta, now));
                     }
-                    known = Some(changes.state);
-                    if changes.is_complete {
+                    known = Some(delta.state);
+                    if delta.is_complete {
                         let keys = replacement.insert(KnownKeys::default());
-                        keys.apply(changes.keys);
+                        keys.apply(delta.keys);
                     } else {
-                        increment = changes.keys;
+                        increment = delta.keys;
                     }
                 }
                 // Lookups wait meanwhile. The old keys are dropped afterwards.
@@ -212,7 +212,7 @@ async fn follow<S: KeySource>(mut source: S, snapshot: watch::Sender<Snapshot>) 
 /// Logs changes since the first read. Of very many, the log would take longer than the keys are trusted.
 fn log_differences(differences: &[Difference<'_>]) {
     for Difference { key, tokens } in differences.iter().take(LOGGED) {
-        let id = key.id.as_str();
+        let id = &*key.id;
         let key = key.key.as_ref();
         let label = key.map_or("unreadable", |key| key.label.as_str());
         let scopes = key.map(|key| key.scopes.to_string()).unwrap_or_default();

@@ -26,12 +26,12 @@ mod users;
 mod uses;
 
 pub use audit_row::{
-    AuditRow, audit_entries, audit_entry, audit_kept_since, audit_row, delete_old_changes,
-    log_unrecorded_revocation,
+    AuditRow, audit_entries, audit_entry, audit_kept_since, audit_row, log_unrecorded_revocation,
+    prune_audit_log,
 };
 pub use clock_readings::ClockReadings;
 pub use directory::{
-    ApiKeySnapshot, KeyChanges, KeyCheck, KeyCounts, KeySource, KeyState, StoredKey, new_mark,
+    ApiKeySnapshot, KeyCheck, KeyCounts, KeyDelta, KeySource, KeyState, StoredKey, new_mark,
 };
 pub use files::{Believed, Objection, object_to_readers};
 pub use hosts::is_this_machine;

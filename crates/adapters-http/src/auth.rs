@@ -155,9 +155,9 @@ mod tests {
         test::{TestRequest, call_service, init_service},
     };
     use animal_store_app::{
-        ApiKeyId, Authenticate, CreatePet, ListPets,
+        Authenticate, CreatePet, ListPets,
         ports::{MockApiKeyDirectory, MockPetRepository},
-        test_support::{api_key, unrecorded_uses},
+        test_support::{api_key, api_key_id, unrecorded_uses},
     };
     use secrecy::ExposeSecret;
     use tokio::time::advance;
@@ -317,7 +317,7 @@ mod tests {
             .app_data(Data::clone(&limits))
             .configure(|config| routes::api(config, None));
         let service = init_service(app).await;
-        let key = ApiKeyId::new("key");
+        let key = api_key_id("key");
         let _share = limits.key_shares.acquire(&key).expect("the only one");
         for (method, path) in [
             ("PUT", "/v1/nowhere"),

@@ -18,14 +18,15 @@ impl MemoryApiKeyDirectory {
     /// belongs to the first of its keys.
     ///
     /// # Panics
-    /// Never: each id is a valid label.
+    /// Never: each name is a valid id and a valid label.
     pub fn new<'a>(tokens: impl IntoIterator<Item = &'a SecretString>) -> Self {
         let mut keys = HashMap::new();
         for (token, number) in tokens.into_iter().zip(1..) {
             let name = format!("memory-{number}");
+            let id = ApiKeyId::parse(&name).expect("a valid id");
             let label = ApiKeyLabel::parse(&name).expect("a valid label");
             let key = ApiKey {
-                id: ApiKeyId::new(&name),
+                id,
                 label,
                 scopes: Scopes::ALL,
             };

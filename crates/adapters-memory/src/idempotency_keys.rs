@@ -61,14 +61,14 @@ impl IdempotencyKeys {
 
 #[cfg(test)]
 mod tests {
-    use animal_store_app::ApiKeyId;
+    use animal_store_app::test_support::api_key_id;
 
     use super::*;
 
     const RETENTION: Duration = Duration::from_hours(24);
 
     fn key(number: usize) -> IdempotencyKey {
-        IdempotencyKey::new(ApiKeyId::new("key"), &number.to_string())
+        IdempotencyKey::new(api_key_id("key"), &number.to_string())
     }
 
     fn id(id: i64) -> PetId {

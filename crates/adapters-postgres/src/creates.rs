@@ -129,7 +129,10 @@ mod tests {
         metrics::QueueMetrics,
         queue::{Taker, queue},
     };
-    use animal_store_app::{ApiKeyId, IdempotencyKey, test_support::new_pet};
+    use animal_store_app::{
+        IdempotencyKey,
+        test_support::{api_key_id, new_pet},
+    };
     use futures_util::{FutureExt, future::join_all};
     use prometheus_client::registry::Registry;
 
@@ -156,7 +159,7 @@ mod tests {
             timeout,
         };
         let add = |key| {
-            let idempotency_key = Some(IdempotencyKey::new(ApiKeyId::new("key"), key));
+            let idempotency_key = Some(IdempotencyKey::new(api_key_id("key"), key));
             creates.add(AddPet {
                 pet: new_pet(),
                 idempotency_key,

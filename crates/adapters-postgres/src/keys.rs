@@ -9,7 +9,7 @@
 //!
 //! **Proof.** The contract suites `api_key_directory`, `api_key_store` and `api_key_uses`; `tests/postgres/keys.rs`.
 
-mod changes;
+mod audit;
 mod directory;
 mod rows;
 
@@ -140,7 +140,7 @@ impl ApiKeyStore for PgApiKeyStore {
         if changed.before.is_none() {
             delete_uses(&connection, change.id()).await?;
         }
-        changes::add(&connection, entry, now).await?;
+        audit::add(&connection, entry, now).await?;
         connection.commit().await?;
         *kept = Some(connection);
         Ok(changed)
@@ -171,16 +171,16 @@ impl ApiKeyStore for PgApiKeyStore {
         ))
     }
 
-    async fn list_changes(&self) -> Result<Vec<AuditEntry>, StoreFailure> {
+    async fn audit_log(&self) -> Result<Vec<AuditEntry>, StoreFailure> {
         let connection = self.begin().await?;
         let now = rows::now(&connection).await?;
-        changes::read(&connection, now).await
+        audit::read(&connection, now).await
     }
 
-    async fn add_changes(&self, entries: Vec<AuditEntry>) -> Result<(), StoreFailure> {
+    async fn append_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreFailure> {
         let connection = self.begin().await?;
         let now = rows::now(&connection).await?;
-        changes::add(&connection, entries, now).await?;
+        audit::add(&connection, entries, now).await?;
         connection.commit().await
     }
 
@@ -206,7 +206,7 @@ async fn after_revocation(
 ) -> Option<TransactionConnection> {
     let record = async {
         connection.begin("").await?;
-        changes::add(&connection, entry, now).await?;
+        audit::add(&connection, entry, now).await?;
         connection.commit().await
     };
     if let Err(failure) = record.await {

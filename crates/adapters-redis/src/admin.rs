@@ -13,7 +13,7 @@
 //! **Proof.** The contract suite `api_key_store` (concurrent changes), and in `tests/redis`: `revocations.rs` (changes
 //! between two steps), `refusals.rs`, `permissions.rs` and `corrupt.rs`.
 
-mod changes;
+mod audit;
 mod store;
 mod stored_key;
 mod transaction;

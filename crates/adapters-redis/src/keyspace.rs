@@ -23,8 +23,8 @@ pub(crate) struct Keyspace {
     pub(crate) tokens: String,
     /// Name of the index, a hash: for each API key id, the digests of its tokens, oldest first, separated by spaces.
     pub(crate) index: String,
-    /// Name of the recorded changes, a sorted set by their times, see `admin::changes`.
-    pub(crate) changes: String,
+    /// Name of the audit log, a sorted set by the times of its entries, see `admin::audit`.
+    pub(crate) audit_log: String,
     /// Prefix of the names of the record of uses, see `use_record`.
     uses: String,
     /// Pattern of all names, as in the rules for a Redis user.
@@ -48,14 +48,14 @@ pub(crate) enum RedisFailure {
 impl Keyspace {
     /// `prefix`: that of every name.
     pub(crate) fn new(endpoint: RedisEndpoint, prefix: &str, timeout: Duration) -> Self {
-        let [tokens, index, changes, uses, names] =
+        let [tokens, index, audit_log, uses, names] =
             ["token:", "index", "changes", "uses:", "*"].map(|part| format!("{prefix}v1:{part}"));
         Self {
             endpoint,
             timeout,
             tokens,
             index,
-            changes,
+            audit_log,
             uses,
             names,
         }

@@ -10,7 +10,7 @@
 //! **Proof.** The contract suites `api_key_directory`, `api_key_store` and `api_key_uses`; in `tests/sqlite`:
 //! `keys_changes.rs` and `keys_directory.rs`.
 
-mod changes;
+mod audit;
 mod rows;
 mod state;
 mod uses;
@@ -135,8 +135,7 @@ impl ApiKeyStore for SqliteApiKeyStore {
         if let ApiKeyChange::Revoke(id) = &change {
             let entry = AuditEntry::of(&change, &changed, by);
             let at = changed.at;
-            let record =
-                move |connection: &mut SqliteConnection| changes::add(connection, entry, at);
+            let record = move |connection: &mut SqliteConnection| audit::add(connection, entry, at);
             if let Err(error) = session.change(record).await {
                 log_unrecorded_revocation(id, by, &error.to_string());
             }
@@ -159,16 +158,16 @@ impl ApiKeyStore for SqliteApiKeyStore {
             .await?)
     }
 
-    async fn list_changes(&self) -> Result<Vec<AuditEntry>, StoreFailure> {
+    async fn audit_log(&self) -> Result<Vec<AuditEntry>, StoreFailure> {
         Ok(self
             .session()
-            .read(|connection| changes::read(connection, SystemTime::now()))
+            .read(|connection| audit::read(connection, SystemTime::now()))
             .await?)
     }
 
-    async fn add_changes(&self, entries: Vec<AuditEntry>) -> Result<(), StoreFailure> {
+    async fn append_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreFailure> {
         let add = move |connection: &mut SqliteConnection| {
-            changes::add(connection, entries, SystemTime::now())
+            audit::add(connection, entries, SystemTime::now())
         };
         Ok(self.session().change(add).await?)
     }
@@ -204,7 +203,7 @@ fn apply(
             .execute(connection)?;
     }
     if !matches!(change, ApiKeyChange::Revoke(_)) {
-        changes::add(connection, AuditEntry::of(change, &changed, by), now)?;
+        audit::add(connection, AuditEntry::of(change, &changed, by), now)?;
     }
     Ok(Ok(changed))
 }
@@ -220,13 +219,13 @@ impl KeySource for Session {
 
     async fn check(&mut self, known: Option<&KeyState>) -> Result<KeyCheck, String> {
         let known = known.cloned();
-        let changes = self
-            .read(move |connection| state::read_changes(connection, known.as_ref()))
+        let delta = self
+            .read(move |connection| state::read_delta(connection, known.as_ref()))
             .await;
-        let changes = changes.map_err(|error| error.to_string())?;
+        let delta = delta.map_err(|error| error.to_string())?;
         Ok(KeyCheck {
             now: SystemTime::now(),
-            changes,
+            delta,
         })
     }
 }

@@ -52,11 +52,6 @@ pub struct ApiKeyId(Arc<str>);
 pub struct ApiKeyIdError;
 
 impl ApiKeyId {
-    /// Wraps a text that is safe to print.
-    pub fn new(id: &str) -> Self {
-        Self(id.into())
-    }
-
     /// Parses an id: 1 to 64 characters of `A-Z a-z 0-9 - _`.
     ///
     /// # Errors
@@ -64,7 +59,7 @@ impl ApiKeyId {
     pub fn parse(text: &str) -> Result<Self, ApiKeyIdError> {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
         if (1..=64).contains(&text.len()) && text.bytes().all(allowed) {
-            Ok(Self::new(text))
+            Ok(Self(text.into()))
         } else {
             Err(ApiKeyIdError)
         }

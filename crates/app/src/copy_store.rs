@@ -202,7 +202,7 @@ impl CopyStore {
     }
 }
 
-/// Imports each key of a store, and the recorded changes that the target lacks. A key that contradicts the target ends
+/// Imports each key of a store, and the entries of the audit log that the target lacks. A key that contradicts the target ends
 /// the copy.
 async fn copy_api_keys(
     from: &dyn ApiKeyStore,
@@ -220,15 +220,10 @@ async fn copy_api_keys(
             [changed.before, changed.after].map(|key| key.map_or(0, |key| key.tokens.len()));
         imported.added += after.saturating_sub(before);
     }
-    let mut entries = from.list_changes().await.map_err(CopyError::Source)?;
-    let known: HashSet<_> = to
-        .list_changes()
-        .await
-        .map_err(target)?
-        .into_iter()
-        .collect();
+    let mut entries = from.audit_log().await.map_err(CopyError::Source)?;
+    let known: HashSet<_> = to.audit_log().await.map_err(target)?.into_iter().collect();
     entries.retain(|entry| !known.contains(entry));
-    to.add_changes(entries).await.map_err(target)?;
+    to.append_audit(entries).await.map_err(target)?;
     let keys = to.list().await.map_err(target)?;
     imported.others = keys
         .into_iter()

@@ -40,10 +40,11 @@ mod tests {
     use animal_store_domain::{CategoryId, PetName, PetStatus};
 
     use super::*;
+    use crate::test_support::api_key_id;
 
     #[test]
     fn only_the_digest_of_the_text_is_kept() {
-        let key = IdempotencyKey::new(ApiKeyId::new("key"), "abc");
+        let key = IdempotencyKey::new(api_key_id("key"), "abc");
         assert_eq!(
             key.digest[..4],
             [0xba, 0x78, 0x16, 0xbf],

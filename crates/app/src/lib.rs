@@ -15,7 +15,7 @@
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let repository = animal_store_adapters_memory::MemoryPetRepository::new(std::time::Duration::from_hours(24));
 //! let repository: Arc<dyn PetRepository> = Arc::new(repository); // any adapter
-//! let key = ApiKey { id: ApiKeyId::new("shop"), label: ApiKeyLabel::parse("web shop")?, scopes: Scopes::ALL };
+//! let key = ApiKey { id: ApiKeyId::parse("shop")?, label: ApiKeyLabel::parse("web shop")?, scopes: Scopes::ALL };
 //! let access = WriteAccess::new(Arc::new(key))?; // fails without the scope `write`
 //!
 //! let rex = NewPet::new(PetName::parse("Rex")?, CategoryId::new(1));

@@ -85,7 +85,7 @@ mod tests {
     use std::{sync::Arc, time::UNIX_EPOCH};
 
     use super::*;
-    use crate::ApiKeyId;
+    use crate::test_support::api_key_id;
 
     #[test]
     fn the_reason_of_a_failure_is_its_cause_or_the_failure_itself() {
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_recorded_use_is_that_of_its_key_and_kind() {
-        let used = (ApiKeyId::new("used"), ApiKeyUse::GetPet);
+        let used = (api_key_id("used"), ApiKeyUse::GetPet);
         let recorded = RecordedUses {
             since: None,
             last: [(used.clone(), UNIX_EPOCH)].into(),

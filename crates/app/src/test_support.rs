@@ -57,11 +57,16 @@ pub fn stored_pets(ids: impl IntoIterator<Item = i64>) -> Vec<StoredPet> {
     ids.into_iter().map(stored_pet).collect()
 }
 
+/// Returns the id of an API key.
+pub fn api_key_id(id: &str) -> ApiKeyId {
+    ApiKeyId::parse(id).expect("a valid id")
+}
+
 /// Returns an API key with this id, a label made from it, and all scopes.
 pub fn api_key(id: &str) -> ApiKey {
     let label = ApiKeyLabel::parse(&format!("label of {id}")).expect("a valid label");
     ApiKey {
-        id: ApiKeyId::new(id),
+        id: api_key_id(id),
         label,
         scopes: Scopes::ALL,
     }

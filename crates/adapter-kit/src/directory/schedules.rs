@@ -48,7 +48,7 @@ impl KeySource for Source {
             sleep(TRUST).await;
         }
         scheduling_point();
-        let changes = self.0.lock().unwrap().store.changes(known);
+        let delta = self.0.lock().unwrap().store.delta(known);
         if slow(!before) {
             sleep(TRUST).await;
         }
@@ -57,7 +57,7 @@ impl KeySource for Source {
         } else {
             Ok(KeyCheck {
                 now: SystemTime::UNIX_EPOCH,
-                changes,
+                delta,
             })
         }
     }
@@ -69,7 +69,7 @@ impl Store {
     }
 
     /// Without the check of the numbers, which are always right here.
-    fn changes(&self, known: Option<&KeyState>) -> Option<KeyChanges> {
+    fn delta(&self, known: Option<&KeyState>) -> Option<KeyDelta> {
         let state = KeyState {
             version: self.version(),
             mark: self.marks.last().copied().into_iter().collect(),
@@ -85,12 +85,12 @@ impl Store {
         let keys = changed.map(|(id, (token, _))| {
             let key = api_key(&id.to_string());
             StoredKey {
-                id: key.id.clone(),
+                id: key.id.to_string(),
                 key: Ok(Arc::new(key)),
                 tokens: vec![(digest(*token), None)],
             }
         });
-        Some(KeyChanges {
+        Some(KeyDelta {
             state,
             keys: keys.collect(),
             is_complete: since.is_none(),

@@ -6,13 +6,13 @@ use std::{
     time::SystemTime,
 };
 
-use animal_store_app::{ApiKey, ApiKeyDigest, ApiKeyId, ports::StoreFailure};
+use animal_store_app::{ApiKey, ApiKeyDigest, ports::StoreFailure};
 
 use super::history::KeyState;
 use crate::concurrency::Instant;
 
-/// Changed keys, of one state of the store.
-pub struct KeyChanges {
+/// What has changed since a state that is known: the changed keys, of one state of the store.
+pub struct KeyDelta {
     /// That state.
     pub state: KeyState,
     /// The keys. One without tokens does not exist. Of a key that is repeated, the last one counts.
@@ -25,7 +25,7 @@ pub struct KeyChanges {
 #[derive(PartialEq, Eq)]
 pub struct StoredKey {
     /// The id, which may be malformed.
-    pub id: ApiKeyId,
+    pub id: String,
     /// The key, or the reason why it is not valid.
     pub key: Result<Arc<ApiKey>, String>,
     /// The digests of its tokens, with their expiry times. They may have expired.
@@ -45,7 +45,7 @@ pub(super) struct Snapshot {
 /// Keys by their ids and by their tokens.
 #[derive(Default)]
 pub(super) struct KnownKeys {
-    keys: HashMap<ApiKeyId, Arc<StoredKey>>,
+    keys: HashMap<String, Arc<StoredKey>>,
     /// With their expiry times, by the clock of the store.
     tokens: HashMap<ApiKeyDigest, (Arc<StoredKey>, Option<SystemTime>)>,
 }
@@ -113,10 +113,10 @@ impl KnownKeys {
         }
     }
 
-    /// Returns the keys that these changes add, change or remove. A token that has expired is as one that is gone.
+    /// Returns the keys that this delta adds, changes or removes. A token that has expired is as one that is gone.
     pub(super) fn differences<'a>(
         &'a self,
-        changes: &'a KeyChanges,
+        delta: &'a KeyDelta,
         now: SystemTime,
     ) -> Vec<Difference<'a>> {
         let is_changed = |key: &&StoredKey| {
@@ -125,14 +125,14 @@ impl KnownKeys {
             let is_same = old.is_none_or(|old| old.key == key.key);
             !(is_same && old_tokens.eq(key.valid_tokens(now)))
         };
-        let new = changes.keys.iter().filter(is_changed);
+        let new = delta.keys.iter().filter(is_changed);
         let new = new.map(|key| Difference {
             key,
             tokens: key.valid_tokens(now).count(),
         });
-        let remaining: HashSet<_> = changes.keys.iter().map(|key| &key.id).collect();
+        let remaining: HashSet<_> = delta.keys.iter().map(|key| &key.id).collect();
         let is_removed = |old: &&Arc<StoredKey>| {
-            changes.is_complete
+            delta.is_complete
                 && !remaining.contains(&old.id)
                 && old.valid_tokens(now).next().is_some()
         };

@@ -1,6 +1,6 @@
 use std::{io, sync::Mutex};
 
-use animal_store_app::{ApiKeyId, test_support::api_key};
+use animal_store_app::test_support::api_key;
 use tokio::{
     sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
     task::yield_now,
@@ -10,7 +10,7 @@ use tracing::subscriber::set_default;
 
 use super::*;
 
-type Check = Result<Option<KeyChanges>, String>;
+type Check = Result<Option<KeyDelta>, String>;
 
 const INTERVAL: Duration = Source::INTERVAL;
 
@@ -34,12 +34,12 @@ impl KeySource for Source {
     async fn check(&mut self, known: Option<&KeyState>) -> Result<KeyCheck, String> {
         let known = known.map(|known| known.version);
         self.known.lock().unwrap().push(known);
-        let changes = self
+        let delta = self
             .results
             .recv()
             .await
             .expect("the test has the sender")?;
-        Ok(KeyCheck { now: NOW, changes })
+        Ok(KeyCheck { now: NOW, delta })
     }
 }
 
@@ -111,20 +111,20 @@ fn key(id: &str, tokens: &[u8]) -> StoredKey {
         .map(|number| (digest(*number), None))
         .collect();
     StoredKey {
-        id: ApiKeyId::new(id),
+        id: id.to_owned(),
         key: Ok(Arc::new(api_key(id))),
         tokens,
     }
 }
 
 /// The first version has all keys.
-fn changes(version: i64, keys: impl Into<Vec<StoredKey>>) -> KeyChanges {
+fn delta(version: i64, keys: impl Into<Vec<StoredKey>>) -> KeyDelta {
     let state = KeyState {
         version,
         mark: Vec::new(),
         counts: KeyCounts::default(),
     };
-    KeyChanges {
+    KeyDelta {
         state,
         keys: keys.into(),
         is_complete: version == 1,
@@ -134,11 +134,11 @@ fn changes(version: i64, keys: impl Into<Vec<StoredKey>>) -> KeyChanges {
 #[tokio::test(start_paused = true)]
 async fn only_the_changed_keys_are_replaced() {
     let test = Test::start();
-    test.check(Ok(Some(changes(1, [key("a", &[1, 2]), key("b", &[3])]))))
+    test.check(Ok(Some(delta(1, [key("a", &[1, 2]), key("b", &[3])]))))
         .await;
     advance(INTERVAL).await;
     // A token may move to another key, and a key may be revoked.
-    test.check(Ok(Some(changes(
+    test.check(Ok(Some(delta(
         2,
         [key("c", &[2]), key("a", &[1]), key("b", &[])],
     ))))
@@ -150,7 +150,7 @@ async fn only_the_changed_keys_are_replaced() {
     advance(INTERVAL).await;
     test.check(Ok(None)).await;
     advance(INTERVAL).await;
-    test.check(Ok(Some(changes(1, [key("d", &[3])])))).await;
+    test.check(Ok(Some(delta(1, [key("d", &[3])])))).await;
     assert_eq!(
         [test.id(1).await, test.id(3).await],
         [None, Some("d".into())]
@@ -176,7 +176,7 @@ async fn differences_are_logged_once_for_each_key() {
         key
     };
     let first = || [key("a", &[1]), key("b", &[2]), expired(key("e", &[5]))];
-    test.check(Ok(Some(changes(1, first())))).await;
+    test.check(Ok(Some(delta(1, first())))).await;
     advance(INTERVAL).await;
     let invalid = || StoredKey {
         key: Err("the label is malformed".to_owned()),
@@ -184,13 +184,13 @@ async fn differences_are_logged_once_for_each_key() {
     };
     // A key may be added and revoked between two checks.
     let changed = [key("b", &[]), invalid(), key("x", &[])];
-    test.check(Ok(Some(changes(2, changed)))).await;
+    test.check(Ok(Some(delta(2, changed)))).await;
     advance(INTERVAL).await;
     // A token that expired may be gone.
-    test.check(Ok(Some(changes(1, [key("a", &[1]), invalid()]))))
+    test.check(Ok(Some(delta(1, [key("a", &[1]), invalid()]))))
         .await;
     advance(INTERVAL).await;
-    test.check(Ok(Some(changes(1, [invalid(), key("d", &[1])]))))
+    test.check(Ok(Some(delta(1, [invalid(), key("d", &[1])]))))
         .await;
     drop(guard);
     let log = io::read_to_string(reader).unwrap();
@@ -244,7 +244,7 @@ async fn a_lookup_trusts_no_check_that_began_too_long_ago() {
     yield_now().await;
     // The check takes a while.
     advance(Duration::from_millis(60)).await;
-    test.check(Ok(Some(changes(1, [key("a", &[1])])))).await;
+    test.check(Ok(Some(delta(1, [key("a", &[1])])))).await;
     advance(Duration::from_millis(39)).await;
     assert_eq!(test.id(1).await.as_deref(), Some("a"));
     advance(Duration::from_millis(1)).await;
@@ -262,14 +262,14 @@ async fn a_lookup_waits_for_the_next_check() {
     let directory = Arc::clone(&test.directory);
     let lookup = tokio::spawn(async move { directory.find(digest(1)).await });
     yield_now().await;
-    test.check(Ok(Some(changes(1, [key("a", &[1])])))).await;
+    test.check(Ok(Some(delta(1, [key("a", &[1])])))).await;
     assert!(lookup.await.unwrap().unwrap().is_some());
 }
 
 #[tokio::test(start_paused = true)]
 async fn after_a_failed_check_lookups_fail_as_soon_as_the_trust_ends_and_until_one_succeeds() {
     let test = Test::start();
-    test.check(Ok(Some(changes(1, [key("a", &[1])])))).await;
+    test.check(Ok(Some(delta(1, [key("a", &[1])])))).await;
     advance(INTERVAL).await;
     test.check(Err("no such table".to_owned())).await;
     assert_eq!(test.id(1).await.as_deref(), Some("a"));
@@ -293,7 +293,7 @@ async fn an_invalid_key_fails_the_lookups_of_its_tokens_only_and_an_expired_toke
         tokens: vec![(digest(3), Some(NOW))],
         ..key("c", &[])
     };
-    test.check(Ok(Some(changes(1, [invalid, key("b", &[2]), expired]))))
+    test.check(Ok(Some(delta(1, [invalid, key("b", &[2]), expired]))))
         .await;
     assert!(matches!(test.find(1).await, Err(StoreFailure::Corrupt(_))));
     assert_eq!(
@@ -314,7 +314,7 @@ async fn a_token_expires_by_the_clock_of_the_store() {
         tokens: vec![(digest(1), Some(NOW + INTERVAL))],
         ..key("a", &[])
     };
-    test.check(Ok(Some(changes(1, [ends])))).await;
+    test.check(Ok(Some(delta(1, [ends])))).await;
     advance(INTERVAL * 9 / 10).await;
     assert_eq!(test.id(1).await.as_deref(), Some("a"));
     advance(INTERVAL / 10).await;

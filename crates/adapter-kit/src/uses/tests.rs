@@ -3,7 +3,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use animal_store_app::ports::ApiKeyUse;
+use animal_store_app::{ports::ApiKeyUse, test_support::api_key_id};
 use tracing::subscriber::{DefaultGuard, set_default};
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -49,7 +49,7 @@ impl FakeStore {
 }
 
 fn note(record: &ApiKeyUseRecord, id: &str) {
-    record.note(&ApiKeyId::new(id), ApiKeyUse::Request);
+    record.note(&api_key_id(id), ApiKeyUse::Request);
 }
 
 /// The log of this thread.

@@ -113,6 +113,8 @@ impl Drop for KeyPermit<'_> {
 
 #[cfg(test)]
 mod tests {
+    use animal_store_app::test_support::api_key_id;
+
     use super::*;
 
     #[test]
@@ -133,7 +135,7 @@ mod tests {
     #[test]
     fn each_key_has_its_own_maximum_and_no_entry_without_requests() {
         let shares = KeyShares::new(5, 2);
-        let [busy, other] = ["busy", "other"].map(ApiKeyId::new);
+        let [busy, other] = ["busy", "other"].map(api_key_id);
 
         let first = shares.acquire(&busy).expect("the first");
         let second = shares.acquire(&busy).expect("the second");

@@ -57,6 +57,7 @@ fn parse_text(value: &[u8]) -> Option<Cow<'_, str>> {
 #[cfg(test)]
 mod tests {
     use actix_web::http::header::HeaderValue;
+    use animal_store_app::test_support::api_key_id;
     use proptest::{prelude::*, string::string_regex};
 
     use super::*;
@@ -67,7 +68,7 @@ mod tests {
         for value in values {
             headers.append(IDEMPOTENCY_KEY, HeaderValue::from_bytes(value).unwrap());
         }
-        super::parse(&headers, &ApiKeyId::new("shop"))
+        super::parse(&headers, &api_key_id("shop"))
     }
 
     #[test]
@@ -84,7 +85,7 @@ mod tests {
             ("a;b=1", r#""a;b=1""#),
             (&longest, &format!("\"{longest}\"")),
         ] {
-            let key = IdempotencyKey::new(ApiKeyId::new("shop"), bare);
+            let key = IdempotencyKey::new(api_key_id("shop"), bare);
             assert_eq!(
                 parse(&[bare.as_bytes()]).unwrap(),
                 Some(key.clone()),

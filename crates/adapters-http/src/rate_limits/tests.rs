@@ -1,5 +1,6 @@
 use std::{net::Ipv4Addr, pin::pin};
 
+use animal_store_app::test_support::api_key_id;
 use futures_util::{FutureExt, future::join_all};
 use tokio::{task::yield_now, time::advance};
 
@@ -41,7 +42,7 @@ fn fail(limiter: &AuthFailureLimiter, client: &str) {
 #[tokio::test(start_paused = true)]
 async fn a_key_has_its_burst_and_then_its_rate() {
     let limiter = of_keys(2, 3);
-    let [key, other] = ["key", "other"].map(ApiKeyId::new);
+    let [key, other] = ["key", "other"].map(api_key_id);
 
     let left: Vec<_> = (0..5).map(|_| limiter.take(&key)).collect();
     assert_eq!(left, [Some(2), Some(1), Some(0), None, None]);
@@ -59,7 +60,7 @@ async fn a_key_has_its_burst_and_then_its_rate() {
 async fn a_key_is_admitted_again_within_a_second_at_any_rate() {
     for (per_second, burst) in [(1, 1), (1, 1000), (3, 7), (999_999, 1), (1_000_000, 1000)] {
         let limiter = of_keys(per_second, burst);
-        let key = ApiKeyId::new("key");
+        let key = api_key_id("key");
         assert_eq!(
             (0..burst).filter_map(|_| limiter.take(&key)).last(),
             Some(0),
@@ -81,7 +82,7 @@ async fn a_client_that_sends_the_requests_of_the_policy_in_each_of_its_windows_i
         (100, 1000, 10),
     ] {
         let limiter = of_keys(per_second, burst);
-        let key = ApiKeyId::new("key");
+        let key = api_key_id("key");
         for _window in 0..10 {
             assert!(
                 (0..burst).all(|_| limiter.take(&key).is_some()),

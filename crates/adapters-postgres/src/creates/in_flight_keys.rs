@@ -50,13 +50,13 @@ impl Drop for InFlightKey {
 
 #[cfg(test)]
 mod tests {
-    use animal_store_app::ApiKeyId;
+    use animal_store_app::test_support::api_key_id;
     use futures_util::FutureExt;
 
     use super::*;
 
     fn key() -> IdempotencyKey {
-        IdempotencyKey::new(ApiKeyId::new("key"), "once")
+        IdempotencyKey::new(api_key_id("key"), "once")
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use animal_store_adapter_kit::{
-    KeyChanges, KeyCheck, KeyCounts, KeyRows, KeySource, KeyState, SELECT_KEY_STATE, SelectKeys,
+    KeyCheck, KeyCounts, KeyDelta, KeyRows, KeySource, KeyState, SELECT_KEY_STATE, SelectKeys,
 };
 use tokio_postgres::{Client, Row, types::Type};
 
@@ -59,16 +59,16 @@ impl Source {
             return Err(ConnectionError::ReadOnly);
         }
         let known = known.filter(|_| self.server == Some(server));
-        let mut changes = None;
+        let mut delta = None;
         if known != Some(&state(&row)?) {
             let begin =
                 "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL row_security = off";
             within(limit, client.batch_execute(begin)).await?;
-            changes = Some(read_changes(client, known, limit).await?);
+            delta = Some(read_delta(client, known, limit).await?);
             within(limit, client.batch_execute("COMMIT")).await?;
             self.server = Some(server);
         }
-        Ok(KeyCheck { now, changes })
+        Ok(KeyCheck { now, delta })
     }
 }
 
@@ -84,11 +84,11 @@ fn state(row: &Row) -> Result<KeyState, tokio_postgres::Error> {
 }
 
 /// Reads the changed keys of the state that the transaction sees.
-async fn read_changes(
+async fn read_delta(
     client: &Client,
     known: Option<&KeyState>,
     limit: Duration,
-) -> Result<KeyChanges, ConnectionError> {
+) -> Result<KeyDelta, ConnectionError> {
     let row = within(limit, client.query_typed_one(&select_state(), &[])).await?;
     let state = state(&row)?;
     let has_marks: bool = row.try_get(7)?;
@@ -112,7 +112,7 @@ async fn read_changes(
             "the database has no API key: unknown keys get 401; to create one: animal-store keys create --label NAME"
         );
     }
-    KeyRows::changes(rows::keys(&rows)?, state, known.is_none()).map_err(ConnectionError::Keys)
+    KeyRows::delta(rows::keys(&rows)?, state, known.is_none()).map_err(ConnectionError::Keys)
 }
 
 impl KeySource for Source {

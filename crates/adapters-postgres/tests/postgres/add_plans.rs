@@ -2,9 +2,9 @@
 //! made and when it is used.
 
 use animal_store_app::{
-    ApiKeyId, IdempotencyKey,
+    IdempotencyKey,
     ports::{AddPet, PetRepository},
-    test_support::new_pet,
+    test_support::{api_key_id, new_pet},
 };
 use animal_store_test_servers::PgDatabase;
 use tokio_postgres::Client;
@@ -29,7 +29,7 @@ const RECORDS: &str = "
 
 async fn captured_statement(database: &PgDatabase) -> String {
     let store = trapped(database, one_connection()).await;
-    let key = IdempotencyKey::new(ApiKeyId::new("shop"), "key");
+    let key = IdempotencyKey::new(api_key_id("shop"), "key");
     let request = AddPet {
         pet: new_pet(),
         idempotency_key: Some(key),

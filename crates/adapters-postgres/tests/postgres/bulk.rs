@@ -8,9 +8,9 @@ use std::{
 
 use animal_store_adapters_postgres::{PgBulkStorage, PostgresSettings};
 use animal_store_app::{
-    ApiKeyId, IdempotencyKey, PetDigest,
+    IdempotencyKey, PetDigest,
     ports::{BulkStorage, IdempotencyRecord, StoreFailure},
-    test_support::{pet_named, stored_pets},
+    test_support::{api_key_id, pet_named, stored_pets},
 };
 use animal_store_domain::PetId;
 use futures_util::FutureExt;
@@ -38,7 +38,7 @@ pub(crate) fn record(text: &str, pet_id: i64, expires_in: Duration) -> Idempoten
         .expect("after 1970")
         + expires_in;
     IdempotencyRecord {
-        key: IdempotencyKey::new(ApiKeyId::new("shop"), text),
+        key: IdempotencyKey::new(api_key_id("shop"), text),
         pet_digest: PetDigest::from_pet(&pet_named("Rex")),
         pet_id: PetId::parse(pet_id).expect("an id"),
         expires_at: UNIX_EPOCH

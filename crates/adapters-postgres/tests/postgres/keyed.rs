@@ -4,9 +4,9 @@ use std::{cell::Cell, sync::Arc};
 
 use animal_store_adapters_postgres::{PgPetRepository, PostgresSettings};
 use animal_store_app::{
-    ApiKeyId, IdempotencyKey,
+    IdempotencyKey,
     ports::{AddPet, AddPetError, AddedPet, PetRepository},
-    test_support::pet_named,
+    test_support::{api_key_id, pet_named},
 };
 use futures_util::{
     FutureExt,
@@ -45,7 +45,7 @@ impl Keyed {
 }
 
 fn key(text: &str) -> IdempotencyKey {
-    IdempotencyKey::new(ApiKeyId::new("shop"), text)
+    IdempotencyKey::new(api_key_id("shop"), text)
 }
 
 /// Adds a pet with the key of another one.

@@ -91,7 +91,7 @@ async fn whatever_the_user_of_the_instances_locks_a_key_can_be_revoked() {
     let began = Instant::now();
     keys.change(revoke("key"), "test").await.expect("revoked");
     assert!(began.elapsed() < settings().timeout);
-    assert_eq!(keys.list_changes().await.expect("log").len(), 2);
+    assert_eq!(keys.audit_log().await.expect("log").len(), 2);
     wait_until("it is refused", async || {
         !is_accepted(&directory, "token").await.expect("found")
     })
@@ -136,7 +136,7 @@ async fn a_revocation_that_cannot_be_recorded_is_done() {
         .await;
         database.sql(restore);
         keys.change(revoke("next"), "test").await.expect("revoked");
-        let log = keys.list_changes().await.expect("log");
+        let log = keys.audit_log().await.expect("log");
         let recorded = log.iter().filter(|entry| entry.change == "revoke");
         assert_eq!(recorded.count(), 1, "{prepare}: {log:?}");
     }

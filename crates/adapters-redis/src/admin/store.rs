@@ -85,21 +85,21 @@ impl ApiKeyStore for RedisApiKeyStore {
             .map_err(|failure| self.keyspace.store_failure(&failure))
     }
 
-    async fn list_changes(&self) -> Result<Vec<AuditEntry>, StoreFailure> {
+    async fn audit_log(&self) -> Result<Vec<AuditEntry>, StoreFailure> {
         let read = async {
             let mut connection = self.keyspace.connect(|_| ()).await?;
-            self.keyspace.read_changes(&mut connection).await
+            self.keyspace.read_audit_log(&mut connection).await
         };
         read.await
             .map_err(|failure| self.keyspace.store_failure(&failure))
     }
 
-    async fn add_changes(&self, entries: Vec<AuditEntry>) -> Result<(), StoreFailure> {
+    async fn append_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreFailure> {
         let add = async {
             let mut connection = self.keyspace.connect(|_| ()).await?;
             let mut commands = pipe();
             self.keyspace
-                .add_changes(&mut commands, entries, now(&mut connection).await?);
+                .append_audit(&mut commands, entries, now(&mut connection).await?);
             Ok(commands.exec_async(&mut connection).await?)
         };
         add.await
@@ -166,7 +166,7 @@ impl RedisApiKeyStore {
         let (by, api_key) = (entry.by.clone(), entry.key.id.clone());
         let mut commands = pipe();
         let at = entry.at;
-        self.keyspace.add_changes(&mut commands, [entry], at);
+        self.keyspace.append_audit(&mut commands, [entry], at);
         if let Err(error) = commands.exec_async(connection).await {
             let reason = self.keyspace.describe(&error.into());
             log_unrecorded_revocation(&api_key, &by, &reason);
@@ -221,7 +221,7 @@ impl RedisApiKeyStore {
                 let mut commands = keyspace.replace(id, before.as_ref(), after.as_ref());
                 let changed = ChangedApiKey { before, after, at };
                 if let Some(entry) = AuditEntry::of(change, &changed, by) {
-                    keyspace.add_changes(&mut commands, [entry], at);
+                    keyspace.append_audit(&mut commands, [entry], at);
                 }
                 (commands, Ok(changed))
             }
@@ -278,11 +278,11 @@ async fn now(connection: &mut Connection) -> keyspace::Result<SystemTime> {
     Ok(UNIX_EPOCH + Duration::new(seconds, 1000 * microseconds))
 }
 
-/// The addition of a key that no store has: no key has an empty id.
+/// The addition of a key that no store has: every id that is made has 11 characters.
 fn sample() -> ApiKeyChange {
     let label = ApiKeyLabel::parse("check").expect("a valid label");
     let key = ApiKey {
-        id: ApiKeyId::new(""),
+        id: ApiKeyId::parse("check").expect("a valid id"),
         label,
         scopes: Scopes::default(),
     };

@@ -168,7 +168,7 @@ async fn call(
         "import" => ApiKeyChange::Import(imported.clone()),
         "check" => return Ok(store.check_writable().await?),
         "list" => return Ok(store.list().await.map(drop)?),
-        "log" => return Ok(store.list_changes().await.map(drop)?),
+        "log" => return Ok(store.audit_log().await.map(drop)?),
         _ => return Ok(store.list_uses().await.map(drop)?),
     };
     store.change(change, "test").await.map(drop)

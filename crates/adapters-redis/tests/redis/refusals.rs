@@ -170,7 +170,7 @@ async fn in_a_full_redis_keys_are_looked_up_listed_and_revoked_but_none_can_be_m
     let entries = refusing
         .keys
         .store
-        .list_changes()
+        .audit_log()
         .await
         .expect("list the changes");
     assert!(

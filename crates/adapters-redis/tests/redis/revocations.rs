@@ -168,7 +168,7 @@ async fn commands_that_read_change_nothing_and_a_change_removes_ids_of_expired_k
     };
     let before = contents();
     assert_eq!(keys.listed().await, ["kept"]);
-    keys.store.list_changes().await.expect("list the changes");
+    keys.store.audit_log().await.expect("list the changes");
     keys.store.list_uses().await.expect("list the uses");
     keys.store.check_writable().await.expect("writable");
     assert_eq!(contents(), before);

@@ -3,8 +3,9 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use animal_store_app::{
-    ApiKeyId, from_milliseconds,
+    from_milliseconds,
     ports::{ApiKeyStore, ApiKeyUse, ApiKeyUses},
+    test_support::api_key_id,
 };
 use animal_store_test_servers::RedisServer;
 use prometheus_client::registry::Registry;
@@ -22,7 +23,7 @@ pub(crate) async fn note(keys: &Keys, ids: &[&str]) -> [u64; 2] {
     let mut metrics = Registry::default();
     let (uses, writer_end) = keys.uses(&mut metrics);
     for id in ids {
-        uses.note(&ApiKeyId::new(id), ApiKeyUse::Request);
+        uses.note(&api_key_id(id), ApiKeyUse::Request);
     }
     drop(uses);
     writer_end.await.expect("the writer does not panic");

@@ -1,7 +1,7 @@
 //! The row of the state of the keys, and their marks.
 
 use animal_store_adapter_kit::{
-    KeyChanges, KeyCounts, KeyRows, KeyState, SELECT_KEY_STATE, SelectKeys,
+    KeyCounts, KeyDelta, KeyRows, KeyState, SELECT_KEY_STATE, SelectKeys,
 };
 use diesel::{
     dsl::{count_star, sql},
@@ -26,10 +26,10 @@ pub(super) fn read(connection: &mut SqliteConnection) -> QueryResult<KeyState> {
 }
 
 /// Reads what has changed since the state that is known.
-pub(super) fn read_changes(
+pub(super) fn read_delta(
     connection: &mut SqliteConnection,
     known: Option<&KeyState>,
-) -> QueryResult<Option<KeyChanges>> {
+) -> QueryResult<Option<KeyDelta>> {
     let state = read(connection)?;
     if known == Some(&state) {
         return Ok(None);
@@ -46,7 +46,7 @@ pub(super) fn read_changes(
     }
     let select = SelectKeys::ChangedSince(since.unwrap_or(i64::MIN));
     let rows = rows::read(connection, select)?;
-    KeyRows::changes(rows, state, since.is_none())
+    KeyRows::delta(rows, state, since.is_none())
         .map(Some)
         .map_err(corrupt)
 }

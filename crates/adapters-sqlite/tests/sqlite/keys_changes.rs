@@ -4,9 +4,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use animal_store_adapters_sqlite::{FileUse, SqliteApiKeyStore, SqliteFile};
 use animal_store_app::{
-    ApiKeyChange, ApiKeyDigest, ApiKeyId, IssuedApiKey,
+    ApiKeyChange, ApiKeyDigest, IssuedApiKey,
     ports::{ApiKeyChangeError, ApiKeyStore, ApiKeyUse, ApiKeyUses, StoreFailure},
-    test_support::{api_key, key_changes::rotate},
+    test_support::{api_key, api_key_id, key_changes::rotate},
 };
 
 use crate::{
@@ -124,7 +124,7 @@ async fn a_clock_that_is_ahead_during_one_change_deletes_no_valid_token_and_no_e
             let other = new_token("other", None).digest;
             let lost = before.iter().find(|token| !after.contains(token));
             assert!(lost.is_none_or(|digest| *digest == other), "{lost:?}");
-            let entries = keys.store.list_changes().await.expect("list");
+            let entries = keys.store.audit_log().await.expect("list");
             assert_eq!(entries.len(), 6, "{entries:?}");
             assert_eq!(number(&keys.path(), COUNTED), number(&keys.path(), FOUND));
         }
@@ -209,7 +209,7 @@ async fn a_revocation_deletes_the_tokens_and_uses_of_the_key() {
 async fn note_and_end(keys: &Keys, ids: &[&str]) {
     let (uses, writer_end) = keys.uses(HOUR);
     for id in ids {
-        uses.note(&ApiKeyId::new(id), ApiKeyUse::Request);
+        uses.note(&api_key_id(id), ApiKeyUse::Request);
     }
     drop(uses);
     writer_end.await.expect("the writer does not panic");

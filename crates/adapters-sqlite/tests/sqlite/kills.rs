@@ -10,9 +10,9 @@ use std::{
 };
 
 use animal_store_app::{
-    ApiKeyId, IdempotencyKey,
+    IdempotencyKey,
     ports::{AddPet, AddedPet, PetRepository},
-    test_support::{join_tasks, pet_named},
+    test_support::{api_key_id, join_tasks, pet_named},
 };
 use tempfile::TempDir;
 
@@ -22,7 +22,7 @@ use crate::{
 };
 
 fn request(name: &str) -> AddPet {
-    let idempotency_key = Some(IdempotencyKey::new(ApiKeyId::new("shop"), name));
+    let idempotency_key = Some(IdempotencyKey::new(api_key_id("shop"), name));
     AddPet {
         pet: pet_named(name),
         idempotency_key,

@@ -3,9 +3,9 @@
 use std::{fs, path::Path};
 
 use animal_store_app::{
-    ApiKeyId, IdempotencyKey,
+    IdempotencyKey,
     ports::{AddPet, AddPetError, PetRepository, StoreFailure},
-    test_support::{join_tasks, pet_named},
+    test_support::{api_key_id, join_tasks, pet_named},
 };
 use animal_store_domain::Pet;
 use diesel::connection::SimpleConnection;
@@ -119,7 +119,7 @@ async fn equal_idempotency_keys_beside_a_refused_row_add_one_pet() {
                 let repository = store.repository.clone();
                 let request = AddPet {
                     pet: pet_named(name),
-                    idempotency_key: Some(IdempotencyKey::new(ApiKeyId::new("key"), name)),
+                    idempotency_key: Some(IdempotencyKey::new(api_key_id("key"), name)),
                 };
                 tokio::spawn(async move { repository.add(request).await })
             })

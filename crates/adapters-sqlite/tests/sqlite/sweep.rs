@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use animal_store_adapters_sqlite::SqliteSettings;
 use animal_store_app::{
-    ApiKeyId, IdempotencyKey,
+    IdempotencyKey,
     ports::{AddPet, PetRepository},
-    test_support::new_pet,
+    test_support::{api_key_id, new_pet},
 };
 
 use crate::{
@@ -28,7 +28,7 @@ async fn expired_keys_are_deleted_and_others_are_kept() {
         SELECT 'old', CAST(n AS BLOB), x'00', n, n FROM number;
         INSERT INTO idempotency_keys VALUES ('new', x'01', x'00', 1, 9999999999999);",
     );
-    let idempotency_key = Some(IdempotencyKey::new(ApiKeyId::new("shop"), "1"));
+    let idempotency_key = Some(IdempotencyKey::new(api_key_id("shop"), "1"));
     store
         .repository
         .add(AddPet {

@@ -42,15 +42,24 @@ impl FromStr for Scope {
 
 /// A set of scopes. A key with an empty set may call no operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Scopes(u8);
+pub struct Scopes {
+    read: bool,
+    write: bool,
+}
 
 impl Scopes {
     /// The set of all scopes.
-    pub const ALL: Self = Self(0b11);
+    pub const ALL: Self = Self {
+        read: true,
+        write: true,
+    };
 
     /// Returns whether the set contains a scope.
     pub const fn contains(self, scope: Scope) -> bool {
-        self.0 & 1 << scope as u8 != 0
+        match scope {
+            Scope::Read => self.read,
+            Scope::Write => self.write,
+        }
     }
 
     /// Iterates over the scopes of the set.
@@ -63,11 +72,14 @@ impl Scopes {
 
 impl FromIterator<Scope> for Scopes {
     fn from_iter<I: IntoIterator<Item = Scope>>(scopes: I) -> Self {
-        Self(
-            scopes
-                .into_iter()
-                .fold(0, |bits, scope| bits | 1 << scope as u8),
-        )
+        let mut set = Self::default();
+        for scope in scopes {
+            match scope {
+                Scope::Read => set.read = true,
+                Scope::Write => set.write = true,
+            }
+        }
+        set
     }
 }
 

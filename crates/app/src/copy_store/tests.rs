@@ -9,7 +9,7 @@ use super::*;
 use crate::{
     ApiKeyDigest, AuditEntry, IdempotencyKey, NewToken, PetDigest,
     ports::{ChangedApiKey, IdempotencyRecord, MockApiKeyStore, StoredPet},
-    test_support::{api_key, new_pet, pet_named, stored_pet, stored_pets},
+    test_support::{api_key, api_key_id, new_pet, pet_named, stored_pet, stored_pets},
 };
 
 const PAGE: i64 = 10;
@@ -82,7 +82,7 @@ async fn a_copy_adds_the_pets_that_the_target_lacks_with_ids_and_creation_times(
 async fn a_copy_has_the_records_of_idempotency_keys() {
     let stores = Stores::new([1], []);
     let records = (0..=PAGE).map(|number| IdempotencyRecord {
-        key: IdempotencyKey::new(ApiKeyId::new("key"), &number.to_string()),
+        key: IdempotencyKey::new(api_key_id("key"), &number.to_string()),
         pet_digest: PetDigest::from_pet(&new_pet()),
         pet_id: PetId::parse(1).unwrap(),
         expires_at: SystemTime::UNIX_EPOCH,
@@ -208,10 +208,10 @@ fn api_key_store(ids: &[&str], is_writable: bool) -> Arc<MockApiKeyStore> {
     });
     let entries: Vec<_> = ids.iter().map(|id| entry(id)).collect();
     store
-        .expect_list_changes()
+        .expect_audit_log()
         .returning(move || Ok(entries.clone()));
     store
-        .expect_add_changes()
+        .expect_append_audit()
         .withf(|added| *added == [entry("a")])
         .returning(|_| Ok(()));
     Arc::new(store)
@@ -255,7 +255,7 @@ async fn api_keys_are_imported_and_a_target_without_the_permission_is_not_change
         imported,
         Some(ImportedApiKeys {
             added: 2,
-            others: vec![ApiKeyId::new("c")]
+            others: vec![api_key_id("c")]
         })
     );
     assert_eq!(stores.target.pets(), stores.source.pets());

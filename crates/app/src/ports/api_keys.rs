@@ -64,18 +64,18 @@ pub trait ApiKeyStore: Send + Sync {
     /// See [`StoreFailure`].
     async fn list_uses(&self) -> Result<RecordedUses, StoreFailure>;
 
-    /// Returns the recorded changes, oldest first: at most [`AuditEntry::LIMIT`], of the last
+    /// Returns the recorded changes: the audit log, oldest first: at most [`AuditEntry::LIMIT`], of the last
     /// [year](AuditEntry::KEPT).
     ///
     /// # Errors
     /// See [`StoreFailure`].
-    async fn list_changes(&self) -> Result<Vec<AuditEntry>, StoreFailure>;
+    async fn audit_log(&self) -> Result<Vec<AuditEntry>, StoreFailure>;
 
-    /// Records changes of another store, with their times.
+    /// Appends entries of the audit log of another store, with their times.
     ///
     /// # Errors
     /// See [`StoreFailure`].
-    async fn add_changes(&self, entries: Vec<AuditEntry>) -> Result<(), StoreFailure>;
+    async fn append_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreFailure>;
 
     /// Checks the permissions that an import needs. Writes nothing.
     ///

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::api_key;
-use crate::{ApiKeyChange, ApiKeyId, ApiToken, NewToken};
+use super::{api_key, api_key_id};
+use crate::{ApiKeyChange, ApiToken, NewToken};
 
 /// Returns the stored form of the token with this text.
 pub fn new_token(text: &str, lifetime: Option<Duration>) -> NewToken {
@@ -17,10 +17,10 @@ pub fn add(id: &str, text: &str, lifetime: Option<Duration>) -> ApiKeyChange {
 
 /// Gives a key a new token.
 pub fn rotate(id: &str, text: &str, grace: Duration) -> ApiKeyChange {
-    ApiKeyChange::Rotate(ApiKeyId::new(id), new_token(text, None), grace)
+    ApiKeyChange::Rotate(api_key_id(id), new_token(text, None), grace)
 }
 
 /// Revokes a key.
 pub fn revoke(id: &str) -> ApiKeyChange {
-    ApiKeyChange::Revoke(ApiKeyId::new(id))
+    ApiKeyChange::Revoke(api_key_id(id))
 }

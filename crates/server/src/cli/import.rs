@@ -160,7 +160,7 @@ async fn finish(
 /// The access of imports, under an API key id that no other key has: others have 11 digits or a number.
 fn access() -> anyhow::Result<WriteAccess> {
     let key = ApiKey {
-        id: ApiKeyId::new("import"),
+        id: ApiKeyId::parse("import")?,
         label: ApiKeyLabel::parse("import")?,
         scopes: Scopes::ALL,
     };

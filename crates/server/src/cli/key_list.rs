@@ -1,4 +1,4 @@
-//! `animal-store keys list` and `keys log`: the API keys, and their recorded changes, as a table and as JSON.
+//! `animal-store keys list` and `keys log`: the API keys, and their audit log, as a table and as JSON.
 
 use std::time::SystemTime;
 
@@ -22,7 +22,7 @@ const COLUMNS: [&str; 8] = [
     "last_used_get_pet",
 ];
 
-/// The columns of the recorded changes.
+/// The columns of the audit log.
 const LOG_COLUMNS: [&str; 8] = [
     "at",
     "by",
@@ -58,7 +58,7 @@ pub(super) async fn run(as_json: bool, store: &dyn ApiKeyStore) -> anyhow::Resul
     })
 }
 
-/// Prints a row per recorded change.
+/// Prints a row per entry of the audit log.
 pub(super) async fn log(as_json: bool, store: &dyn ApiKeyStore) -> anyhow::Result<()> {
     let object = |entry: AuditEntry| {
         json!({
@@ -72,12 +72,7 @@ pub(super) async fn log(as_json: bool, store: &dyn ApiKeyStore) -> anyhow::Resul
             "old_token_ends": entry.old_token_ends.map(time),
         })
     };
-    let objects: Vec<_> = store
-        .list_changes()
-        .await?
-        .into_iter()
-        .map(object)
-        .collect();
+    let objects: Vec<_> = store.audit_log().await?.into_iter().map(object).collect();
     print(if as_json {
         serde_json::to_string_pretty(&objects)? + "\n"
     } else {
@@ -146,7 +141,7 @@ mod tests {
     fn list(can_read_uses: bool) -> Vec<Value> {
         let key = |id, label, scopes, expires| IssuedApiKey {
             key: ApiKey {
-                id: ApiKeyId::new(id),
+                id: ApiKeyId::parse(id).unwrap(),
                 label: ApiKeyLabel::parse(label).unwrap(),
                 scopes,
             },
@@ -167,7 +162,7 @@ mod tests {
                 Some(end),
             ),
         ];
-        let last = [((ApiKeyId::new("bb"), ApiKeyUse::Request), end)].into();
+        let last = [((ApiKeyId::parse("bb").unwrap(), ApiKeyUse::Request), end)].into();
         let uses = RecordedUses {
             since: Some(end),
             last,

@@ -15,10 +15,10 @@ use std::{
 };
 
 use crate::{
-    ApiKey, ApiKeyChange, ApiKeyId, ApiKeyRefusal, IssuedApiKey, IssuedToken, NewToken, Scope,
+    ApiKey, ApiKeyChange, ApiKeyRefusal, IssuedApiKey, IssuedToken, NewToken, Scope,
     ports::{ApiKeyChangeError, ApiKeyDirectory, ApiKeyStore, ChangedApiKey},
     test_support::{
-        api_key,
+        api_key, api_key_id,
         key_changes::{add, new_token, revoke, rotate},
         wait_until,
     },
@@ -235,7 +235,7 @@ pub async fn a_refused_change_changes_nothing(keys: Keys) {
             .await;
     }
     for id in ["c", "", "*"] {
-        keys.assert_refused(revoke(id), &ApiKeyRefusal::UnknownId(ApiKeyId::new(id)))
+        keys.assert_refused(revoke(id), &ApiKeyRefusal::UnknownId(api_key_id(id)))
             .await;
     }
     assert_eq!(keys.list().await, list);

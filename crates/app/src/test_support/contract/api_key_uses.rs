@@ -13,6 +13,7 @@ use crate::{
     ApiKeyId,
     ports::{ApiKeyStore, ApiKeyUse, ApiKeyUses, RecordedUses},
     test_support::{
+        api_key_id,
         key_changes::{add, revoke},
         wait_until,
     },
@@ -47,7 +48,7 @@ impl Uses {
             .change(add(id, &format!("token-of-{id}"), None), "test")
             .await
             .expect("add");
-        ApiKeyId::new(id)
+        api_key_id(id)
     }
 
     async fn last(&self, id: &ApiKeyId, kind: ApiKeyUse) -> Option<SystemTime> {

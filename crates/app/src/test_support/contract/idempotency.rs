@@ -12,9 +12,9 @@ use std::{
 use animal_store_domain::{NewPet, Pet};
 
 use crate::{
-    ApiKeyId, IdempotencyKey,
+    IdempotencyKey,
     ports::{AddPet, AddPetError, AddedPet, PetRepository},
-    test_support::{join_tasks, new_pet, pet_named},
+    test_support::{api_key_id, join_tasks, new_pet, pet_named},
 };
 
 /// The part of `pet_repository_contract!` about idempotency keys.
@@ -42,7 +42,7 @@ pub const SHORT: Duration = Duration::from_secs(1);
 type Repository = Arc<dyn PetRepository>;
 
 fn key(text: &str) -> IdempotencyKey {
-    IdempotencyKey::new(ApiKeyId::new("shop"), text)
+    IdempotencyKey::new(api_key_id("shop"), text)
 }
 
 async fn try_add(
@@ -153,7 +153,7 @@ pub async fn the_keys_of_two_api_keys_are_independent(repository: Repository) {
         added.push(
             add(
                 &repository,
-                IdempotencyKey::new(ApiKeyId::new(api_key), text),
+                IdempotencyKey::new(api_key_id(api_key), text),
                 pet_named(name),
             )
             .await,

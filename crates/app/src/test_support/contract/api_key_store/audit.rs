@@ -6,7 +6,7 @@ const DAY: Duration = Duration::from_hours(24);
 
 impl Keys {
     async fn entries(&self) -> Vec<AuditEntry> {
-        self.store.list_changes().await.expect("list the changes")
+        self.store.audit_log().await.expect("list the changes")
     }
 }
 
@@ -99,7 +99,7 @@ pub async fn recorded_changes_of_another_store_are_listed_by_their_times(keys: K
         ..new
     };
     keys.store
-        .add_changes(vec![new.clone(), old.clone()])
+        .append_audit(vec![new.clone(), old.clone()])
         .await
         .expect("add the entries");
     assert_eq!(keys.entries().await, [old, own[0].clone(), new]);
@@ -108,7 +108,7 @@ pub async fn recorded_changes_of_another_store_are_listed_by_their_times(keys: K
 /// A change deletes the other entries.
 pub async fn the_last_ten_thousand_changes_of_a_year_are_kept(keys: Keys) {
     keys.store
-        .add_changes(vec![
+        .append_audit(vec![
             created("old", 364 * DAY),
             created("expired", 366 * DAY),
         ])
@@ -128,7 +128,7 @@ pub async fn the_last_ten_thousand_changes_of_a_year_are_kept(keys: Keys) {
         at: entry.at - Duration::from_secs(number.into()),
         ..entry.clone()
     });
-    keys.store.add_changes(many.collect()).await.expect("add");
+    keys.store.append_audit(many.collect()).await.expect("add");
     assert_eq!(keys.entries().await[0].key, api_key("old"));
     keys.add("new", "token", None).await;
     let entries = keys.entries().await;

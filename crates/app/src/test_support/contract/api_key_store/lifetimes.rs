@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use super::{HOUR, Keys};
 use crate::{
-    ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiKeyRefusal,
+    ApiKey, ApiKeyChange, ApiKeyLabel, ApiKeyRefusal,
     test_support::{
-        api_key,
+        api_key, api_key_id,
         key_changes::{new_token, revoke, rotate},
         wait_until,
     },
@@ -91,7 +91,7 @@ pub async fn a_token_expires_by_the_clock_of_the_store(keys: Keys) {
     })
     .await;
     for change in [revoke("a"), rotate("a", "token-c", HOUR)] {
-        keys.assert_refused(change, &ApiKeyRefusal::UnknownId(ApiKeyId::new("a")))
+        keys.assert_refused(change, &ApiKeyRefusal::UnknownId(api_key_id("a")))
             .await;
     }
     for (id, text) in [("c", "token-a"), ("a", "token-c")] {
@@ -114,7 +114,7 @@ pub async fn a_token_that_moved_to_another_key_belongs_to_that_key_only(keys: Ke
     ];
 
     for change in [revoke("a"), rotate("a", "new", Duration::ZERO)] {
-        keys.assert_refused(change, &ApiKeyRefusal::UnknownId(ApiKeyId::new("a")))
+        keys.assert_refused(change, &ApiKeyRefusal::UnknownId(api_key_id("a")))
             .await;
     }
     keys.change(rotate("b", "token-c", Duration::ZERO)).await;

@@ -10,13 +10,13 @@ use animal_store_domain::Pet;
 
 use super::{BulkAccess, id};
 use crate::{
-    ApiKeyId, IdempotencyKey, PetDigest,
+    IdempotencyKey, PetDigest,
     ports::{AddPet, AddPetError, IdempotencyRecord, StoredPet},
-    test_support::{new_pet, pet_named, stored_pet},
+    test_support::{api_key_id, new_pet, pet_named, stored_pet},
 };
 
 fn key(api_key: &str, text: &str) -> IdempotencyKey {
-    IdempotencyKey::new(ApiKeyId::new(api_key), text)
+    IdempotencyKey::new(api_key_id(api_key), text)
 }
 
 /// Returns the record of a pet named Rex with this id, which expires in an hour.

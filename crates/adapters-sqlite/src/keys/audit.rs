@@ -1,8 +1,8 @@
-//! The rows of the recorded changes.
+//! The rows of the audit log.
 
 use std::time::SystemTime;
 
-use animal_store_adapter_kit::{AuditRow, audit_entries, audit_row, delete_old_changes};
+use animal_store_adapter_kit::{AuditRow, audit_entries, audit_row, prune_audit_log};
 use animal_store_app::AuditEntry;
 use diesel::{connection::SimpleConnection, prelude::*};
 
@@ -52,5 +52,5 @@ pub(super) fn add(
             .values(values)
             .execute(connection)?;
     }
-    connection.batch_execute(&delete_old_changes(now))
+    connection.batch_execute(&prune_audit_log(now))
 }

@@ -1,8 +1,8 @@
-//! The statements on the rows of the recorded changes.
+//! The statements on the rows of the audit log.
 
 use std::time::SystemTime;
 
-use animal_store_adapter_kit::{AuditRow, audit_entries, audit_row, delete_old_changes};
+use animal_store_adapter_kit::{AuditRow, audit_entries, audit_row, prune_audit_log};
 use animal_store_app::{AuditEntry, ports::StoreFailure};
 use tokio_postgres::types::Type;
 
@@ -56,5 +56,5 @@ pub(super) async fn add(
         ];
         connection.query(insert, &values).await?;
     }
-    connection.run(&delete_old_changes(now)).await
+    connection.run(&prune_audit_log(now)).await
 }

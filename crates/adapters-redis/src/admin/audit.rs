@@ -1,4 +1,4 @@
-//! The recorded changes as Redis holds them: members of a sorted set, which begin with their times.
+//! The audit log as Redis holds it: members of a sorted set, which begin with their times.
 
 use std::time::SystemTime;
 
@@ -12,12 +12,12 @@ use crate::{
 };
 
 impl Keyspace {
-    pub(super) async fn read_changes(
+    pub(super) async fn read_audit_log(
         &self,
         connection: &mut Connection,
     ) -> keyspace::Result<Vec<AuditEntry>> {
         let members: Vec<String> = cmd("ZRANGE")
-            .arg(&self.changes)
+            .arg(&self.audit_log)
             .arg(0)
             .arg(-1)
             .query_async(connection)
@@ -34,8 +34,8 @@ impl Keyspace {
             .map_err(RedisFailure::Corrupt)
     }
 
-    /// Adds the commands that record changes, and delete those that are no longer kept.
-    pub(super) fn add_changes(
+    /// Adds the commands that append entries, and delete those that are no longer kept.
+    pub(super) fn append_audit(
         &self,
         commands: &mut Pipeline,
         entries: impl IntoIterator<Item = AuditEntry>,
@@ -58,7 +58,7 @@ impl Keyspace {
             .join("\t");
             commands
                 .cmd("ZADD")
-                .arg(&self.changes)
+                .arg(&self.audit_log)
                 .arg(at)
                 .arg(member)
                 .ignore();
@@ -66,14 +66,14 @@ impl Keyspace {
         let end = format!("({}", audit_kept_since(now));
         commands
             .cmd("ZREMRANGEBYSCORE")
-            .arg(&self.changes)
+            .arg(&self.audit_log)
             .arg("-inf")
             .arg(end)
             .ignore();
         let surplus = -1 - i64::from(AuditEntry::LIMIT);
         commands
             .cmd("ZREMRANGEBYRANK")
-            .arg(&self.changes)
+            .arg(&self.audit_log)
             .arg(0)
             .arg(surplus)
             .ignore();
