@@ -234,10 +234,8 @@ pub async fn a_refused_change_changes_nothing(keys: Keys) {
         keys.assert_refused(change, &ApiKeyRefusal::TokenTaken(a.clone()))
             .await;
     }
-    for id in ["c", "", "*"] {
-        keys.assert_refused(revoke(id), &ApiKeyRefusal::UnknownId(api_key_id(id)))
-            .await;
-    }
+    keys.assert_refused(revoke("c"), &ApiKeyRefusal::UnknownId(api_key_id("c")))
+        .await;
     assert_eq!(keys.list().await, list);
     assert_eq!(keys.find("token-c").await, None);
     keys.wait_for("token-b", Some(&b)).await;
