@@ -123,7 +123,7 @@ impl ApiKeySnapshot {
         let checked = timeout_at(deadline, checks.wait_for(is_over))
             .await
             .map_err(|_| StoreFailure::Timeout)?;
-        let snapshot = checked.map_err(|error| StoreFailure::Unavailable(error.into()))?;
+        let snapshot = checked.map_err(|error| StoreFailure::Unavailable(Cause::of(&error)))?;
         match &snapshot.failure {
             Some(reason) => Err(StoreFailure::Unavailable(reason.clone().into())),
             None => Ok(read(&snapshot)),

@@ -1,6 +1,6 @@
 //! The columns of a pet, as adapters store them in a table `pets`.
 
-use animal_store_app::ports::StoreFailure;
+use animal_store_app::ports::{Cause, StoreFailure};
 use animal_store_domain::{CategoryId, NewPet, Pet, PetId, PetName, PetNameError, PetStatus};
 use thiserror::Error;
 
@@ -44,7 +44,7 @@ pub fn pet_from_row(
 
 impl From<CorruptRow> for StoreFailure {
     fn from(row: CorruptRow) -> Self {
-        Self::Corrupt(row.into())
+        Self::Corrupt(Cause::of(&row))
     }
 }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::{error::ApiError, middleware::request_log::with_sources};
+use crate::error::ApiError;
 
 /// Timeout of the probes, which run at the same time.
 const TIMEOUT: Duration = Duration::from_secs(1);
@@ -91,7 +91,7 @@ const fn state(check: &Result<(), Cause>) -> &'static str {
 
 /// Describes a failed check: its name and its cause.
 fn reason(name: &str, check: Result<(), Cause>) -> Option<String> {
-    Some(format!("{name}: {}", with_sources(&*check.err()?)))
+    Some(format!("{name}: {}", check.err()?))
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ use std::{
 };
 
 use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web::Data};
+use animal_store_app::ports::Cause;
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeMetric, text::encode},
@@ -208,7 +209,7 @@ pub(crate) async fn serve(
         return Ok(HttpResponse::new(StatusCode::MISDIRECTED_REQUEST));
     }
     let mut text = String::new();
-    encode(&mut text, &registry).map_err(|error| ApiError::Internal(error.into()))?;
+    encode(&mut text, &registry).map_err(|error| ApiError::Internal(Cause::of(&error)))?;
     Ok(HttpResponse::Ok()
         .content_type("application/openmetrics-text; version=1.0.0; charset=utf-8")
         .body(text))

@@ -4,7 +4,7 @@ mod suspect;
 
 use std::{error::Error, fmt::Write, iter::successors, time::Duration};
 
-use animal_store_app::ports::StoreFailure;
+use animal_store_app::ports::{Cause, StoreFailure};
 use thiserror::Error;
 use tokio::time::timeout;
 use tokio_postgres::error::{DbError, Severity, SqlState};
@@ -120,6 +120,12 @@ pub enum MigrationError {
     Unusable(String),
 }
 
+impl From<ConnectionError> for Cause {
+    fn from(error: ConnectionError) -> Self {
+        error.to_string().into()
+    }
+}
+
 impl From<ConnectionError> for StoreFailure {
     fn from(error: ConnectionError) -> Self {
         Self::Unavailable(error.into())
@@ -135,6 +141,11 @@ impl From<ConnectionError> for MigrationError {
             Self::Unavailable(text)
         }
     }
+}
+
+/// Returns the failure of a request whose row cannot be decoded.
+pub(crate) fn invalid_row(error: tokio_postgres::Error) -> StoreFailure {
+    StoreFailure::Corrupt(ConnectionError::from(error).into())
 }
 
 /// Returns the message with its SQLSTATE, table, column and constraint. The detail is left out: it may repeat the row.

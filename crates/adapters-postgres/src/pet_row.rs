@@ -7,12 +7,14 @@ use std::{
 };
 
 use animal_store_adapter_kit::{CorruptRow, pet_from_row};
-use animal_store_app::ports::{Cause, StoredPet};
+use animal_store_app::ports::{StoreFailure, StoredPet};
 use animal_store_domain::{CreationTime, CreationTimeError, NewPet, Pet, PetName, PetStatus};
 use tokio_postgres::{
     Error, Row,
     types::{ToSql, Type},
 };
+
+use crate::error::invalid_row;
 
 /// The columns of [`PetRow::read`].
 pub(crate) const PET: &str = "id, name, category_id, status";
@@ -148,10 +150,11 @@ impl TryFrom<PetRow<'_>> for Pet {
 }
 
 /// Decodes the columns of [`PET`] and `created_at`.
-pub(crate) fn stored_pet(row: &Row) -> Result<StoredPet, Cause> {
-    let pet = PetRow::read(row)?;
+pub(crate) fn stored_pet(row: &Row) -> Result<StoredPet, StoreFailure> {
+    let pet = PetRow::read(row).map_err(invalid_row)?;
     let id = pet.id;
-    let created_at = creation_time(row.try_get("created_at")?);
+    let created_at = row.try_get("created_at").map_err(invalid_row)?;
+    let created_at = creation_time(created_at);
     let corrupt = |error: CreationTimeError| CorruptRow {
         column: "created_at",
         id,

@@ -8,8 +8,11 @@ use tokio_postgres::{
 };
 
 use crate::{
-    PgEndpoint, PostgresSettings, checks::problems, connection::ConnectionTask,
-    error::ConnectionError, pet_row::Array,
+    PgEndpoint, PostgresSettings,
+    checks::problems,
+    connection::ConnectionTask,
+    error::{ConnectionError, invalid_row},
+    pet_row::Array,
 };
 
 /// A parameter of a statement.
@@ -149,5 +152,5 @@ pub(crate) fn corrupt(reason: impl Into<Cause>) -> StoreFailure {
 }
 
 pub(crate) fn parse<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T, StoreFailure> {
-    row.try_get(column).map_err(corrupt)
+    row.try_get(column).map_err(invalid_row)
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use animal_store_app::{
     PetDigest,
-    ports::{AddPet, IdempotencyRecord, StoreFailure},
+    ports::{AddPet, Cause, IdempotencyRecord, StoreFailure},
 };
 use animal_store_domain::{NewPet, PetId};
 use diesel::{connection::SimpleConnection, prelude::*};
@@ -162,7 +162,7 @@ fn insert(
 }
 
 fn parse(id: i64) -> Result<PetId, StoreFailure> {
-    PetId::parse(id).map_err(|error| StoreFailure::Corrupt(error.into()))
+    PetId::parse(id).map_err(|error| StoreFailure::Corrupt(Cause::of(&error)))
 }
 
 #[cfg(test)]

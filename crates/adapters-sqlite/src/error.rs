@@ -1,12 +1,13 @@
 //! Errors of the file. Diesel passes on the messages of SQLite, but not its codes.
 
 use std::{
+    error::Error as StdError,
     io::{self, ErrorKind},
     path::{Path, PathBuf},
 };
 
 use animal_store_adapter_kit::{Objection, command_of_owner};
-use animal_store_app::ports::{Cause, StoreFailure};
+use animal_store_app::ports::StoreFailure;
 use diesel::result::{DatabaseErrorKind, Error};
 use thiserror::Error;
 
@@ -185,7 +186,7 @@ impl From<SqliteFileError> for StoreFailure {
 }
 
 /// Returns the error of an invalid row.
-pub(crate) fn corrupt(problem: impl Into<Cause>) -> Error {
+pub(crate) fn corrupt(problem: impl Into<Box<dyn StdError + Send + Sync>>) -> Error {
     Error::DeserializationError(problem.into())
 }
 

@@ -7,7 +7,8 @@ use std::{
 
 use animal_store_adapter_kit::{metrics::QueueMetrics, queue::Sender};
 use animal_store_app::ports::{
-    AddPet, AddPetError, AddedPet, Cause, PetRepository, Readiness, StoreResult, UNFINISHED_COPY,
+    AddPet, AddPetError, AddedPet, Cause, PetRepository, Readiness, StoreFailure, StoreResult,
+    UNFINISHED_COPY,
 };
 use animal_store_domain::{Pet, PetId, PetStatus};
 use async_trait::async_trait;
@@ -167,6 +168,9 @@ impl Readiness for Shared {
             connection.batch_execute("ROLLBACK")?;
             file.check_in_place()
         });
-        Ok(timeout(wait, check).await??)
+        let checked = timeout(wait, check)
+            .await
+            .map_err(|_| StoreFailure::Timeout)?;
+        checked.map_err(|error| Cause::of(&error))
     }
 }

@@ -8,7 +8,11 @@ mod api_keys;
 mod bulk_storage;
 mod pet_repository;
 
-use std::{error::Error as _, sync::Weak};
+use std::{
+    error::Error,
+    iter::successors,
+    sync::{Arc, Weak},
+};
 
 use async_trait::async_trait;
 use thiserror::Error;
@@ -28,13 +32,15 @@ pub use bulk_storage::{
 pub use pet_repository::{AddPet, AddPetError, AddedPet, PetRepository};
 
 /// The cause of a failure, as an adapter describes it. It is written to the log and never sent to a client.
-pub type Cause = Box<dyn std::error::Error + Send + Sync>;
+#[derive(Debug, Clone, Error)]
+#[error("{0}")]
+pub struct Cause(Arc<str>);
 
 /// What a store returns, unless it fails.
 pub type StoreResult<T> = Result<T, StoreFailure>;
 
 /// A store of pets or of API keys failed.
-#[derive(Debug, Error)]
+#[derive(Debug, Clone, Error)]
 pub enum StoreFailure {
     /// The store cannot be reached or refuses the call. Nothing was changed.
     #[error("the store is unavailable")]
@@ -51,6 +57,33 @@ pub enum StoreFailure {
     /// The store did not confirm a change: it may have been made.
     #[error("the outcome is unknown: the change may have been made")]
     OutcomeUnknown(#[source] Cause),
+}
+
+impl Cause {
+    /// Describes an error and its sources.
+    pub fn of(error: &(dyn Error + 'static)) -> Self {
+        let errors = successors(Some(error), |&error| error.source());
+        let texts: Vec<_> = errors.map(ToString::to_string).collect();
+        texts.join(": ").into()
+    }
+}
+
+impl From<&str> for Cause {
+    fn from(text: &str) -> Self {
+        Self(text.into())
+    }
+}
+
+impl From<String> for Cause {
+    fn from(text: String) -> Self {
+        Self(text.into())
+    }
+}
+
+impl From<StoreFailure> for Cause {
+    fn from(failure: StoreFailure) -> Self {
+        Self::of(&failure)
+    }
 }
 
 impl StoreFailure {

@@ -2,7 +2,7 @@
 
 use animal_store_app::{
     ApiTokenError, AuthenticateError, InsufficientScope,
-    ports::{AddPetError, StoreFailure},
+    ports::{AddPetError, Cause, StoreFailure},
 };
 
 use super::ApiError;
@@ -53,8 +53,10 @@ impl From<AuthenticateError> for ApiError {
             AuthenticateError::Directory(StoreFailure::Overloaded) => {
                 Self::Overloaded(Shed::KeyLookups)
             }
-            AuthenticateError::Directory(StoreFailure::Corrupt(_)) => Self::Internal(error.into()),
-            AuthenticateError::Directory(_) => Self::Unavailable(error.into()),
+            AuthenticateError::Directory(StoreFailure::Corrupt(_)) => {
+                Self::Internal(Cause::of(&error))
+            }
+            AuthenticateError::Directory(_) => Self::Unavailable(Cause::of(&error)),
         }
     }
 }

@@ -5,8 +5,7 @@
 //! its cause, which the client never sees.
 
 use std::{
-    error::Error as StdError,
-    iter::successors,
+    error::Error as _,
     net::{IpAddr, SocketAddr},
     rc::Rc,
     sync::{
@@ -173,7 +172,7 @@ fn write_line<B: MessageBody>(
             request_id = id.to_str().unwrap_or_default(),
             shed = error.and_then(ApiError::shed).map(Shed::as_str),
             trace_id = trace_id.map(display),
-            cause = error.and_then(|error| error.source()).map(with_sources),
+            cause = error.and_then(|error| error.source()).map(display),
             "request"
         )
     );
@@ -197,14 +196,6 @@ fn user_agent(headers: &HeaderMap) -> Option<&str> {
 
 fn error<B>(response: &HttpResponse<B>) -> Option<&ApiError> {
     response.error()?.as_error()
-}
-
-/// Describes an error and its sources, from the outermost to the innermost.
-pub(crate) fn with_sources(error: &(dyn StdError + 'static)) -> String {
-    successors(Some(error), |&error| error.source())
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join(": ")
 }
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
 use animal_store_adapter_kit::idempotency_record;
 use animal_store_app::{
     IdempotencyKey, from_milliseconds, milliseconds,
-    ports::{Cause, IdempotencyRecord, StorageSnapshot, StoreFailure, StoredPet},
+    ports::{IdempotencyRecord, StorageSnapshot, StoreFailure, StoreResult, StoredPet},
 };
 use animal_store_domain::PetId;
 use async_trait::async_trait;
 use tokio_postgres::{Row, types::Type};
 
 use crate::pet_row::{PET, RECORD_COLUMNS, column_names, stored_pet};
-use crate::transaction::TransactionConnection;
+use crate::transaction::{TransactionConnection, corrupt, parse};
 
 /// The beginning of a transaction that sees what is committed now, and that no timeout of PostgreSQL ends between two
 /// statements. The last statement takes the snapshot; `transaction_timeout` exists since PostgreSQL 17.
@@ -37,9 +37,7 @@ impl StorageSnapshot for PgSnapshot {
             .0
             .query(&select, &[(&after, Type::INT8), (&limit, Type::INT8)])
             .await?;
-        rows.iter()
-            .map(|row| stored_pet(row).map_err(StoreFailure::Corrupt))
-            .collect()
+        rows.iter().map(stored_pet).collect()
     }
 
     /// Returns records that had not expired when the snapshot began.
@@ -63,19 +61,18 @@ impl StorageSnapshot for PgSnapshot {
             (&limit as _, Type::INT8),
         ];
         let rows = self.0.query(&select, &parameters).await?;
-        rows.iter()
-            .map(|row| record(row).map_err(StoreFailure::Corrupt))
-            .collect()
+        rows.iter().map(record).collect()
     }
 }
 
-fn record(row: &Row) -> Result<IdempotencyRecord, Cause> {
-    let expires_at = from_milliseconds(milliseconds(row.try_get(4)?));
-    Ok(idempotency_record(
-        row.try_get(0)?,
-        row.try_get(1)?,
-        row.try_get(2)?,
-        row.try_get(3)?,
+fn record(row: &Row) -> StoreResult<IdempotencyRecord> {
+    let expires_at = from_milliseconds(milliseconds(parse(row, 4)?));
+    idempotency_record(
+        parse(row, 0)?,
+        parse(row, 1)?,
+        parse(row, 2)?,
+        parse(row, 3)?,
         expires_at,
-    )?)
+    )
+    .map_err(corrupt)
 }

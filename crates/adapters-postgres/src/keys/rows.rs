@@ -8,6 +8,7 @@ use animal_store_app::{
 };
 use tokio_postgres::{Error, Row, types::Type};
 
+use crate::error::invalid_row;
 use crate::transaction::{Parameter, TransactionConnection, corrupt, parse};
 
 /// The statement that selects keys, and its parameter.
@@ -52,7 +53,7 @@ pub(super) async fn read(
     select: SelectKeys<'_>,
 ) -> Result<Vec<KeyRows>, StoreFailure> {
     let (statement, parameter) = statement(&select);
-    keys(&connection.query(&statement, &[parameter]).await?).map_err(corrupt)
+    keys(&connection.query(&statement, &[parameter]).await?).map_err(invalid_row)
 }
 
 /// Collects the rows of [`statement`].

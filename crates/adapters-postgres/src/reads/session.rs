@@ -102,9 +102,9 @@ impl Session for ReadSession {
             let extent = self.extent(&error);
             Failure::of_read(error, extent, settings)
         })?;
-        let pets = pets_of_batch(reads, &rows).map_err(|cause| Failure {
+        let pets = pets_of_batch(reads, &rows).map_err(|error| Failure {
             error: StoreFailure::Corrupt,
-            reason: cause.to_string(),
+            reason: error.to_string(),
             extent: Extent::Request,
         })?;
         Ok(pets.into_iter().map(|pets| Ok(pets?)).collect())
@@ -187,8 +187,9 @@ fn pets_of_batch(reads: &[&Read], rows: &[Row]) -> Result<Vec<Pets>, Cause> {
     }
 }
 
-fn read_rows(rows: &[Row]) -> Result<Vec<PetRow<'_>>, Error> {
-    rows.iter().map(PetRow::read).collect()
+fn read_rows(rows: &[Row]) -> Result<Vec<PetRow<'_>>, ConnectionError> {
+    let rows = rows.iter().map(PetRow::read);
+    Ok(rows.collect::<Result<_, _>>()?)
 }
 
 /// Equal gets share a row.
@@ -205,11 +206,12 @@ fn pets_of_gets(gets: &[&Read], rows: Vec<PetRow<'_>>) -> Vec<Pets> {
 fn pets_of_lists(lists: &[&Read], rows: &[Row]) -> Result<Vec<Pets>, Cause> {
     let mut loaded: Vec<_> = lists.iter().map(|_| Ok(Vec::new())).collect();
     for row in rows {
-        let position: i64 = row.try_get(0)?;
-        let index = usize::try_from(position - 1)?;
+        let position: i64 = row.try_get(0).map_err(ConnectionError::from)?;
+        let index = usize::try_from(position - 1).unwrap_or(usize::MAX);
         let list = lists.get(index).and_then(|read| read.list());
         let list = list.ok_or("the position of a list is invalid")?;
-        loaded[index] = pets(PetArrays::read(row)?.rows(list.status));
+        let arrays = PetArrays::read(row).map_err(ConnectionError::from)?;
+        loaded[index] = pets(arrays.rows(list.status));
     }
     Ok(loaded)
 }

@@ -10,8 +10,7 @@ use tokio::time::timeout;
 use crate::{
     fixture::{AddResult, Fixture},
     outcomes::{
-        Outcome, Success, TEST_TIMEOUT, Timeout, Unavailable, Unknown, add, add_outcome, reason,
-        wait_until,
+        Outcome, Success, TEST_TIMEOUT, Timeout, Unavailable, Unknown, add, add_outcome, wait_until,
     },
     store::{Store, in_both_modes, settings},
 };
@@ -118,7 +117,7 @@ async fn fails_alone(fixture: &Fixture, text: &str) {
     let Err(AddPetError::Store(StoreFailure::Unavailable(cause))) = &added[2] else {
         panic!("{added:?}")
     };
-    let reason = reason(&**cause);
+    let reason = cause.to_string();
     assert!(reason.contains(text), "{reason}");
     assert_eq!(fixture.names().await, ["a", "b", "c", "d", "e", "f"]);
     for (name, added) in NAMES.iter().zip(added) {
