@@ -4,13 +4,17 @@
 
 #[cfg(not(all(test, shuttle)))]
 pub(crate) use std::{
-    sync::{Mutex, MutexGuard, atomic::AtomicU64},
+    sync::{
+        Mutex, MutexGuard,
+        atomic::{AtomicBool, AtomicU64},
+    },
     time::Instant,
 };
 
 #[cfg(all(test, shuttle))]
 pub(crate) use animal_store_schedules::{
-    self as time, Instant, Mutex, MutexGuard, atomic::AtomicU64,
+    self as time, Instant, Mutex, MutexGuard, Notify,
+    atomic::{AtomicBool, AtomicU64},
 };
 #[cfg(not(all(test, shuttle)))]
-pub(crate) use tokio::time;
+pub(crate) use tokio::{sync::Notify, time};

@@ -68,6 +68,7 @@ impl RedisApiKeyDirectory {
 
     /// Returns the record in the cache, as long as the lease is valid.
     fn cached(&self, digest: &ApiKeyDigest) -> Option<TokenRecord> {
+        self.state.lease.need();
         let now = Instant::now();
         if self.state.lease.is_valid(now) {
             self.state.cache.get(digest, now)
@@ -131,17 +132,12 @@ impl ApiKeyDirectory for RedisApiKeyDirectory {
     }
 }
 
-/// Ready while the lease is valid.
+/// Ready if the lease is valid, or is renewed as a lookup would renew it.
 #[async_trait]
 impl Readiness for RedisApiKeyDirectory {
     async fn check(&self) -> Result<(), Cause> {
-        let ready = self.state.lease.is_valid(Instant::now());
-        let keyspace = &self.state.keyspace;
-        if ready {
-            Ok(())
-        } else {
-            Err(keyspace.describe(&keyspace.not_connected()).into())
-        }
+        let renewed = self.state.look_up(|_| async { Ok(()) }).await;
+        renewed.map_err(|failure| self.state.keyspace.describe(&failure).into())
     }
 }
 
@@ -151,7 +147,7 @@ struct LeaseGauge(Arc<Lease>);
 
 impl Collector for LeaseGauge {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        let help = "Time for which cached API keys are still accepted if Redis sends nothing more";
+        let help = "Time for which cached API keys are still accepted if Redis sends nothing more; 0 after a time without requests";
         let remaining = ConstGauge::new(self.0.remaining(Instant::now()).as_secs_f64());
         remaining.encode(encoder.encode_descriptor(
             "lease_remaining_seconds",

@@ -1,14 +1,21 @@
 use std::{sync::atomic::Ordering, time::Duration};
 
-use crate::concurrency::{AtomicU64, Instant};
+use tokio::sync::watch;
 
-/// Validity of the whole cache. It is compared at each lookup: no timer has to fire for it to expire.
+use crate::concurrency::{AtomicBool, AtomicU64, Instant, Notify};
+
+/// Validity of the whole cache. It is compared at each lookup: no timer has to fire for it to expire. It is renewed
+/// while lookups need it, and otherwise expires; the next lookup waits for a renewal.
 #[derive(Debug)]
 pub(crate) struct Lease {
     start: Instant,
     /// Nanoseconds after `start`; 0 if the lease has expired.
     end: AtomicU64,
     length: Duration,
+    renewals: watch::Sender<()>,
+    /// Whether a lookup needed the lease since the last heartbeat was sent.
+    is_needed: AtomicBool,
+    need: Notify,
 }
 
 impl Lease {
@@ -18,6 +25,9 @@ impl Lease {
             start: Instant::now(),
             end: AtomicU64::new(0),
             length,
+            renewals: watch::Sender::new(()),
+            is_needed: AtomicBool::new(false),
+            need: Notify::new(),
         }
     }
 
@@ -25,6 +35,7 @@ impl Lease {
     pub(crate) fn renew(&self, sent: Instant) {
         self.end
             .store(self.nanoseconds(sent + self.length), Ordering::Release);
+        self.renewals.send_replace(());
     }
 
     pub(crate) fn expire(&self) {
@@ -33,6 +44,28 @@ impl Lease {
 
     pub(crate) fn is_valid(&self, now: Instant) -> bool {
         self.nanoseconds(now) < self.end.load(Ordering::Acquire)
+    }
+
+    /// Requests the next heartbeat.
+    pub(crate) fn need(&self) {
+        // Lookups share this flag: it is written once per heartbeat.
+        if !self.is_needed.load(Ordering::Relaxed) {
+            self.is_needed.store(true, Ordering::Relaxed);
+            self.need.notify_one();
+        }
+    }
+
+    /// Waits until a lookup needs the lease.
+    pub(crate) async fn needed(&self) {
+        self.need.notified().await;
+        self.is_needed.store(false, Ordering::Relaxed);
+    }
+
+    /// Waits until the lease is valid.
+    pub(crate) async fn valid(&self) {
+        self.need();
+        let mut renewals = self.renewals.subscribe();
+        let _ = renewals.wait_for(|()| self.is_valid(Instant::now())).await;
     }
 
     /// Time for which the lease is still valid.

@@ -25,6 +25,9 @@ use crate::{
 
 /// Time between two questions to the Sentinels during a session.
 const MASTER_INTERVAL: Duration = Duration::from_secs(1);
+/// Maximum time between two heartbeats of a session without lookups: a connection that freezes is noticed all the same,
+/// and no timeout for idle connections ends it.
+const MAX_IDLE: Duration = Duration::from_secs(5);
 
 struct Session {
     /// The server of both connections.
@@ -151,6 +154,7 @@ impl Session {
     async fn keep_lease(&mut self, lease: Duration) -> keyspace::Result<Infallible> {
         loop {
             sleep(self.state.lease.until_half(Instant::now())).await;
+            let _ = timeout(MAX_IDLE, self.state.lease.needed()).await;
             timeout(lease / 2, self.heartbeat())
                 .await
                 .map_err(|_| RedisFailure::Timeout)??;

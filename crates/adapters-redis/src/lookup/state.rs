@@ -21,14 +21,11 @@ use tokio::{
     sync::{Notify, watch},
 };
 
-use super::{
-    cache::{Cache, LookupOutcome},
-    lease::Lease,
-};
+use super::{cache::Cache, lease::Lease};
 use crate::{
     concurrency::time::{Instant, timeout, timeout_at},
     connection::{Connection, RedisEndpoint},
-    keyspace::{Keyspace, RedisFailure},
+    keyspace::{self, Keyspace, RedisFailure},
     settings::RedisSettings,
 };
 
@@ -134,9 +131,12 @@ impl<C: Clone + Send + Sync> LookupState<C> {
     }
 
     /// Runs a lookup. The timeout includes the time for which it waits for a session.
-    pub(crate) async fn look_up<F>(&self, send: impl Fn(C) -> F + Send + Sync) -> LookupOutcome
+    pub(crate) async fn look_up<T, F>(
+        &self,
+        send: impl Fn(C) -> F + Send + Sync,
+    ) -> keyspace::Result<T>
     where
-        F: Future<Output = LookupOutcome> + Send,
+        F: Future<Output = keyspace::Result<T>> + Send,
     {
         let in_session = async {
             let mut link = self.link.subscribe();
@@ -149,10 +149,15 @@ impl<C: Clone + Send + Sync> LookupState<C> {
                     .and_then(Result::ok)
                     .and_then(|link| link.connection.clone());
                 let connection = connection.ok_or_else(|| self.keyspace.not_connected())?;
+                let outcome = async {
+                    // The server of a session without a lease may be a replica by now.
+                    self.lease.valid().await;
+                    send(connection).await
+                };
                 select! {
                     biased;
                     _ = link.changed() => {}
-                    outcome = send(connection) => match outcome {
+                    outcome = outcome => match outcome {
                         // The session ends as well.
                         Err(failure) if failure.is_disconnection() => _ = link.changed().await,
                         outcome => return outcome,

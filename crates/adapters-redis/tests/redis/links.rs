@@ -119,6 +119,7 @@ async fn a_lease_counts_from_its_heartbeat_and_not_from_the_response() {
     proxied.proxy.delay(lease / 8);
     let (mut last, mut renewals) = (proxied.lease(), 0);
     wait_until("it is renewed three times", async || {
+        use_token(&proxied.directory, "token").await;
         let left = proxied.lease();
         renewals += u32::from(left > last);
         last = left;
@@ -127,6 +128,25 @@ async fn a_lease_counts_from_its_heartbeat_and_not_from_the_response() {
         renewals == 3
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_lookups_the_lease_expires_and_the_next_lookup_renews_it_first() {
+    let proxied = with_keys(settings()).await;
+    let expires = || wait_until("it expires", async || proxied.lease() == 0.0);
+    expires().await;
+    assert_eq!(proxied.metric("redis_connected"), 1);
+    assert!(is_ready(&proxied.directory).await);
+
+    expires().await;
+    run(&proxied.server, "REPLICAOF 127.0.0.1 1");
+    for token in ["used", "unused"] {
+        assert_eq!(
+            use_token(&proxied.directory, token).await,
+            Failed,
+            "{token}"
+        );
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

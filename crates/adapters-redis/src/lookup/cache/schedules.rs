@@ -103,7 +103,10 @@ fn no_read_returns_a_record_from_before_an_invalidation() {
         let (change, supervise) = (Arc::clone(&world), Arc::clone(&world));
         let mut tasks = vec![
             future::spawn(async move { change.change().await }),
-            future::spawn(async move { supervise.supervise().await }),
+            future::spawn(async move {
+                supervise.supervise().await;
+                drop(future::spawn(async move { supervise.keep_lease().await }));
+            }),
         ];
         tasks.extend((0..3).map(|_| {
             let world = Arc::clone(&world);

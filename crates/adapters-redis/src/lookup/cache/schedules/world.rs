@@ -129,6 +129,15 @@ impl World {
         while self.handle_event() {}
     }
 
+    /// Sends the heartbeats that lookups need in the last session.
+    pub(super) async fn keep_lease(&self) {
+        loop {
+            self.state.lease.needed().await;
+            self.ping();
+            while self.handle_event() {}
+        }
+    }
+
     pub(super) fn ping(&self) {
         let sent = Instant::now();
         scheduling_point();
