@@ -17,7 +17,7 @@ ARG COMMIT=unknown
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \
     find crates -type f -exec touch {} + && \
-    ANIMAL_STORE_COMMIT="$COMMIT" cargo auditable build --config .cargo/hardened.toml --release --locked \
+    ANIMAL_STORE_COMMIT="$COMMIT" cargo auditable build --config "$PWD/.cargo/hardened.toml" --release --locked \
         --package animal-store-server && \
     deploy/image/assemble target/release/animal-store /image
 
