@@ -4,7 +4,7 @@
 
 use std::{borrow::Cow, fmt};
 
-use animal_store_adapters_http::parse_line;
+use animal_store_pet_json::{Subject, from_slice};
 use libfuzzer_sys::fuzz_target;
 use serde::{
     Deserialize, Deserializer,
@@ -13,14 +13,15 @@ use serde::{
 use serde_json::{Value, json, value::RawValue};
 
 fuzz_target!(|data: &[u8]| {
-    let parsed = parse_line(data);
+    let parsed = from_slice(data, Subject::Line);
     if let Ok(pet) = &parsed {
         let mut written =
             json!({ "name": pet.name().as_str(), "categoryId": pet.category_id().get() });
         if let Some(status) = pet.status() {
             written["status"] = status.as_str().into();
         }
-        assert_eq!(parse_line(written.to_string().as_bytes()).as_ref(), Ok(pet));
+        let written = written.to_string();
+        assert_eq!(from_slice(written.as_bytes(), Subject::Line).as_ref(), Ok(pet));
     }
     let json = data.strip_prefix("\u{feff}".as_bytes()).unwrap_or(data);
     let members = str::from_utf8(json)

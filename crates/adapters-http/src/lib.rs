@@ -40,7 +40,6 @@ pub use middleware::{
     trusted_proxies::{TrustedProxies, TrustedProxiesError},
 };
 pub use openapi::{OPENAPI_DOCUMENT, openapi_document};
-pub use pets::{line, parse_line};
 pub use public_url::{PublicUrl, PublicUrlError};
 pub use rate_limits::{AuthFailureLimiter, KeyRateLimiter};
 pub use routes::UseCases;

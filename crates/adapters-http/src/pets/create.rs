@@ -4,13 +4,10 @@ use actix_web::{
     web::{Data, Payload},
 };
 use animal_store_app::ports::{AddPet, AddedPet};
+use animal_store_pet_json::{self as pet_json, Subject};
 use tracing::Instrument;
 
-use super::{
-    idempotency_key::{self, IDEMPOTENCY_REPLAYED},
-    new_pet_request::{self, Subject},
-    pet_response,
-};
+use super::idempotency_key::{self, IDEMPOTENCY_REPLAYED};
 use crate::{
     auth, body,
     error::{ApiError, JSON},
@@ -31,7 +28,7 @@ pub(crate) async fn create_pet(
         // For the request log.
         request.extensions_mut().insert(key.clone());
     }
-    let pet = new_pet_request::parse(&body, Subject::RequestBody).map_err(ApiError::InvalidBody)?;
+    let pet = pet_json::from_slice(&body, Subject::RequestBody).map_err(ApiError::InvalidBody)?;
     let add = use_cases.create_pet.execute(
         &access,
         AddPet {
@@ -50,5 +47,5 @@ pub(crate) async fn create_pet(
     Ok(response
         .insert_header((LOCATION, location))
         .content_type(JSON)
-        .body(pet_response::pet(&pet)))
+        .body(pet_json::to_vec(&pet)))
 }

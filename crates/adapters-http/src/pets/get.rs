@@ -8,9 +8,10 @@ use actix_web::{
 };
 use animal_store_app::ports::ApiKeyUse;
 use animal_store_domain::PetId;
+use animal_store_pet_json as pet_json;
 use tracing::Instrument;
 
-use super::{numbers, pet_response};
+use super::digits;
 use crate::{
     auth,
     error::{ApiError, JSON},
@@ -50,7 +51,7 @@ pub(crate) async fn get_pet(
     let access = auth::read_access(&request)?;
     let get_pet = use_cases.get_pet.as_ref().ok_or(ApiError::Gone)?;
     // A text that is not an id belongs to no pet: the interface defines a 404 here, but no 400.
-    let id = numbers::parse_digits(request.match_info().query("petId"))
+    let id = digits::parse(request.match_info().query("petId"))
         .and_then(|id| PetId::parse(id).ok())
         .ok_or(ApiError::PetNotFound)?;
     let pet = get_pet
@@ -60,5 +61,5 @@ pub(crate) async fn get_pet(
         .ok_or(ApiError::PetNotFound)?;
     Ok(HttpResponse::Ok()
         .content_type(JSON)
-        .body(pet_response::pet(&pet)))
+        .body(pet_json::to_vec(&pet)))
 }

@@ -2,9 +2,10 @@ use std::fmt::Write;
 
 use actix_web::{HttpRequest, HttpResponse, http::header::LINK, web::Data};
 use animal_store_domain::{ListQuery, PetId};
+use animal_store_pet_json as pet_json;
 use tracing::Instrument;
 
-use super::{list_query, pet_response};
+use super::list_query;
 use crate::{
     auth, compression,
     error::{ApiError, JSON},
@@ -30,7 +31,7 @@ pub(crate) async fn list_pets(
     }
     let response = response
         .content_type(JSON)
-        .body(pet_response::pets(&page.pets));
+        .body(pet_json::list_to_vec(&page.pets));
     Ok(compression::negotiate(&request, response))
 }
 

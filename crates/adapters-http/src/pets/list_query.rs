@@ -1,35 +1,51 @@
 //! The query of `listPets`. An invalid parameter is refused, never corrected. An unknown parameter is ignored.
 
+use std::fmt::Display;
+
 use animal_store_domain::{ListQuery, PageLimit, PageLimitError, PetId};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use thiserror::Error;
 
-use super::{members, numbers};
+use super::digits;
 
 /// Parses a query. Fails with all problems of its parameters.
 pub(crate) fn parse(query: &str) -> Result<ListQuery, String> {
-    let [limit, status, cursor] = members::of_query(query, ["limit", "status", "cursor"]);
-    let status = status.optional(|text| text.parse().map(Some));
-    match (
-        limit.optional(parse_limit),
-        status,
-        cursor.optional(decode_cursor),
-    ) {
+    let limit = parameter(query, "limit", parse_limit);
+    let status = parameter(query, "status", |text| text.parse().map(Some));
+    let after = parameter(query, "cursor", decode_cursor);
+    match (limit, status, after) {
         (Ok(limit), Ok(status), Ok(after)) => Ok(ListQuery {
             limit,
             status,
             after,
         }),
-        (limit, status, after) => Err(members::problems([
-            ("limit", limit.as_ref().err()),
-            ("status", status.as_ref().err()),
-            ("cursor", after.as_ref().err()),
-        ])),
+        (limit, status, after) => {
+            let problems = [limit.err(), status.err(), after.err()];
+            let problems: Vec<_> = problems.into_iter().flatten().collect();
+            Err(problems.join("; "))
+        }
     }
 }
 
+/// Returns the value of a parameter, or the default if it is absent.
+fn parameter<T: Default, E: Display>(
+    query: &str,
+    name: &str,
+    parse: impl FnOnce(&str) -> Result<T, E>,
+) -> Result<T, String> {
+    let pairs = form_urlencoded::parse(query.as_bytes());
+    let mut values = pairs.filter(|(other, _)| other == name);
+    let Some((_, text)) = values.next() else {
+        return Ok(T::default());
+    };
+    if values.next().is_some() {
+        return Err(format!("{name} must be given once"));
+    }
+    parse(&text).map_err(|error| format!("{name} {error}"))
+}
+
 fn parse_limit(text: &str) -> Result<PageLimit, PageLimitError> {
-    let limit = numbers::parse_digits(text)
+    let limit = digits::parse(text)
         .and_then(|limit| u8::try_from(limit).ok())
         .ok_or(PageLimitError)?;
     PageLimit::parse(limit)

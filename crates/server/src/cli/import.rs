@@ -16,13 +16,13 @@ use std::{
     time::Instant,
 };
 
-use animal_store_adapters_http::parse_line;
 use animal_store_adapters_sqlite::FileUse;
 use animal_store_app::{
     ApiKey, ApiKeyId, ApiKeyLabel, CreatePet, IdempotencyKey, PetDigest, Scopes, WriteAccess,
     ports::{AddPet, AddPetError, AddedPet},
 };
 use animal_store_domain::NewPet;
+use animal_store_pet_json::{self as pet_json, Subject};
 use anyhow::{Context, bail, ensure};
 use clap::{Args, builder::NonEmptyStringValueParser};
 use sha2::{Digest, Sha256};
@@ -224,7 +224,9 @@ impl Lines {
             }
             let content = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&text);
             if !content.trim_ascii().is_empty() {
-                return Ok(Some(parse_line(&text).map(|pet| self.with_key(pet))));
+                return Ok(Some(
+                    pet_json::from_slice(&text, Subject::Line).map(|pet| self.with_key(pet)),
+                ));
             }
         }
     }

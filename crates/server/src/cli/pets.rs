@@ -8,9 +8,9 @@ use std::{
     time::Instant,
 };
 
-use animal_store_adapters_http::line;
 use animal_store_adapters_sqlite::FileUse;
 use animal_store_domain::Pet;
+use animal_store_pet_json::to_line;
 use anyhow::{Context, bail, ensure};
 use clap::Subcommand;
 use tokio::task::spawn_blocking;
@@ -98,7 +98,7 @@ async fn write_pets(
             .list(None, after, PAGE_SIZE)
             .await
             .context("the pets cannot be read")?;
-        let lines: Vec<u8> = pets.iter().flat_map(line).collect();
+        let lines: Vec<u8> = pets.iter().flat_map(to_line).collect();
         let written = spawn_blocking(move || {
             writer
                 .write_all(&lines)

@@ -86,15 +86,16 @@ fn is_temporary(error: &AddPetError) -> bool {
 mod tests {
     use std::sync::Mutex;
 
-    use animal_store_adapters_http::parse_line;
     use animal_store_domain::{Pet, PetId};
+    use animal_store_pet_json::{self as pet_json, Subject};
 
     use super::*;
 
     type Attempt = Result<AddedPet, AddPetError>;
 
     fn added(replayed: bool) -> AddedPet {
-        let new_pet = parse_line(br#"{"name":"Rex","categoryId":1}"#).unwrap();
+        let new_pet =
+            pet_json::from_slice(br#"{"name":"Rex","categoryId":1}"#, Subject::Line).unwrap();
         let pet = Pet::new(PetId::parse(1).unwrap(), new_pet);
         AddedPet { pet, replayed }
     }

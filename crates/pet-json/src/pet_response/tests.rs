@@ -15,7 +15,7 @@ struct Derived {
 }
 
 /// The document with the memory of an instance.
-const MEMORY: &str = include_str!("../../../../../docs/operations/network.md");
+const MEMORY: &str = include_str!("../../../../docs/operations/network.md");
 
 /// A character of four bytes is the longest: a control character would have six, and no name has one.
 #[test]
@@ -25,7 +25,7 @@ fn the_largest_page_fits_into_the_memory_of_a_request_in_flight() {
     let name = PetName::parse(&"🦊".repeat(PetName::MAX_CHARS)).unwrap();
     let new_pet = NewPet::new(name, CategoryId::new(i64::MIN)).with_status(status);
     let pet = Pet::new(PetId::parse(i64::MAX).unwrap(), new_pet);
-    let page = pets(&vec![pet; usize::from(PageLimit::MAX)]);
+    let page = list_to_vec(&vec![pet; usize::from(PageLimit::MAX)]);
 
     let formula = MEMORY.split_once(" KiB × http.max_in_flight").unwrap().0;
     let kibibytes = formula.rsplit(' ').next().unwrap().parse::<usize>();
@@ -55,9 +55,9 @@ proptest! {
             id: *id, name: name.clone(), category_id: *category_id, status: status.map(PetStatus::as_str),
         });
         let (all, derived) = (all.collect::<Vec<_>>(), derived.collect::<Vec<_>>());
-        prop_assert_eq!(pets(&all), serde_json::to_vec(&derived).unwrap());
+        prop_assert_eq!(list_to_vec(&all), serde_json::to_vec(&derived).unwrap());
         for (one, derived) in all.iter().zip(&derived) {
-            prop_assert_eq!(pet(one), serde_json::to_vec(derived).unwrap());
+            prop_assert_eq!(to_vec(one), serde_json::to_vec(derived).unwrap());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The schema Pet of the interface. A pet without a status has no `status` member.
+//! From a pet to JSON. A pet without a status has no `status` member.
 //!
 //! The members are written one by one: a derived serialiser would check the names of members for escapes in each pet.
 
@@ -11,15 +11,15 @@ use serde::Serialize;
 /// Size of most pets.
 const USUAL_BYTES: usize = 128;
 
-/// Returns a pet in JSON.
-pub(super) fn pet(pet: &Pet) -> Vec<u8> {
+/// Returns a pet.
+pub fn to_vec(pet: &Pet) -> Vec<u8> {
     let mut json = Vec::with_capacity(USUAL_BYTES);
     write(&mut json, pet);
     json
 }
 
-/// Returns the pets of a page in JSON.
-pub(super) fn pets(pets: &[Pet]) -> Vec<u8> {
+/// Returns pets as an array.
+pub fn list_to_vec(pets: &[Pet]) -> Vec<u8> {
     let mut json = Vec::with_capacity(USUAL_BYTES * pets.len() + 2);
     json.push(b'[');
     for (index, pet) in pets.iter().enumerate() {
@@ -30,6 +30,13 @@ pub(super) fn pets(pets: &[Pet]) -> Vec<u8> {
     }
     json.push(b']');
     json
+}
+
+/// Returns a pet as a line of NDJSON, with its line feed.
+pub fn to_line(pet: &Pet) -> Vec<u8> {
+    let mut line = to_vec(pet);
+    line.push(b'\n');
+    line
 }
 
 fn write(json: &mut Vec<u8>, pet: &Pet) {

@@ -1,17 +1,11 @@
-//! Whole numbers of 64 bits in requests: plain digits in paths and queries, and JSON in bodies.
+//! Whole numbers of 64 bits in JSON.
 
 /// 2^53: within this range, all JSON parsers agree on a number with a fraction or an exponent (RFC 8259, section 6).
 const MAX_EXACT: i64 = 1 << 53;
 
-/// Parses a number in plain digits, 1 to `i64::MAX`: no sign, no leading zero, no space.
-pub(super) fn parse_digits(digits: &str) -> Option<i64> {
-    let plain = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
-    if plain { digits.parse().ok() } else { None }
-}
-
 /// Parses a JSON number. Within ±2^53, `5.0` and `5e0` are 5, as in JSON Schema. Plain digits may use all 64 bits.
 /// Returns `None` for a number that is not an integer or is out of range.
-pub(super) fn parse_json(number: &str) -> Option<i64> {
+pub(crate) fn parse(number: &str) -> Option<i64> {
     if number.contains(['.', 'e', 'E']) {
         parse_exactly(number).filter(|value| (-MAX_EXACT..=MAX_EXACT).contains(value))
     } else {
@@ -47,30 +41,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_plain_digits_from_1_to_the_greatest_int64_are_accepted() {
-        for (text, value) in [("1", 1), ("9223372036854775807", i64::MAX)] {
-            assert_eq!(parse_digits(text), Some(value), "{text:?}");
-        }
-        for text in [
-            "",
-            "0",
-            "01",
-            "-1",
-            "+1",
-            " 1",
-            "1 ",
-            "1.0",
-            "1e2",
-            "0x1",
-            "١",
-            "a",
-            "9223372036854775808",
-        ] {
-            assert_eq!(parse_digits(text), None, "{text:?}");
-        }
-    }
-
-    #[test]
     fn plain_digits_may_use_all_64_bits_and_a_whole_number_may_have_a_fraction_or_an_exponent() {
         for (written, value) in [
             ("9223372036854775807", i64::MAX),
@@ -88,7 +58,7 @@ mod tests {
             ("-9007199254740992e0", -MAX_EXACT),
             ("1e15", 1_000_000_000_000_000),
         ] {
-            assert_eq!(parse_json(written), Some(value), "{written}");
+            assert_eq!(parse(written), Some(value), "{written}");
         }
     }
 
@@ -102,27 +72,20 @@ mod tests {
             .into_iter()
             .flat_map(|texts| texts.split(' '))
         {
-            assert_eq!(parse_json(written), None, "{written}");
+            assert_eq!(parse(written), None, "{written}");
         }
     }
 
     proptest! {
         #[test]
-        fn a_number_has_one_valid_text(text in "[-+0-9 ]{0,20}") {
-            if let Some(number) = parse_digits(&text) {
-                prop_assert_eq!(number.to_string(), text);
-            }
-        }
-
-        #[test]
         fn every_integer_is_parsed_exactly(value in any::<i64>()) {
-            prop_assert_eq!(parse_json(&value.to_string()), Some(value));
+            prop_assert_eq!(parse(&value.to_string()), Some(value));
         }
 
         #[test]
         fn a_whole_number_within_2_to_the_53rd_is_exact(value in -MAX_EXACT..=MAX_EXACT, zeros in 0..5_usize) {
-            prop_assert_eq!(parse_json(&format!("{value}.0{}", "0".repeat(zeros))), Some(value));
-            prop_assert_eq!(parse_json(&format!("{value}{}e-{zeros}", "0".repeat(zeros))), Some(value));
+            prop_assert_eq!(parse(&format!("{value}.0{}", "0".repeat(zeros))), Some(value));
+            prop_assert_eq!(parse(&format!("{value}{}e-{zeros}", "0".repeat(zeros))), Some(value));
         }
     }
 }

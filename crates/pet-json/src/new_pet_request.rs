@@ -1,0 +1,164 @@
+//! From JSON to a pet that is to be added, with one message for all problems.
+//!
+//! A derived `Deserialize` would stop at the first problem, refuse half of a surrogate pair in the name of an unknown
+//! member, and accept an array. So a visitor reads the members that the object has, each parsed by the rules of the
+//! domain; `validator` says which of them are refused.
+
+#[cfg(test)]
+mod tests;
+
+use std::{borrow::Cow, fmt};
+
+use animal_store_domain::{CategoryId, NewPet, PetName, PetStatus, PetStatusError};
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor},
+};
+use serde_json::value::RawValue;
+use validator::{Validate, ValidationErrors};
+
+use crate::{integer, member::Member};
+
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// The fields of [`NewPetRequest`] with the names of their members, in the order in which problems are reported.
+const MEMBERS: [(&str, &str); 3] = [
+    ("name", "name"),
+    ("category_id", "categoryId"),
+    ("status", "status"),
+];
+
+#[derive(Default, Validate)]
+struct NewPetRequest {
+    #[validate(required(message = "is required"), custom(function = "Member::check"))]
+    name: Member<PetName>,
+    #[validate(required(message = "is required"), custom(function = "Member::check"))]
+    category_id: Member<CategoryId>,
+    #[validate(custom(function = "Member::check"))]
+    status: Member<PetStatus>,
+}
+
+/// What contains a pet. Messages name it.
+#[derive(Debug, Clone, Copy)]
+pub enum Subject {
+    /// The body of a request.
+    RequestBody,
+    /// A line of a file.
+    Line,
+}
+
+/// Parses a pet that is to be added. A byte order mark before it is ignored (RFC 8259, section 8.1), and so are unknown
+/// members.
+///
+/// # Errors
+/// Every problem, for people.
+pub fn from_slice(json: &[u8], subject: Subject) -> Result<NewPet, String> {
+    let json = json.strip_prefix(BYTE_ORDER_MARK).unwrap_or(json);
+    let text = str::from_utf8(json).map_err(|_| subject.invalid("JSON in UTF-8"))?;
+    let request: NewPetRequest =
+        serde_json::from_str(text).map_err(|error| subject.invalid_json(&error))?;
+    request.validate().map_err(|errors| problems(&errors))?;
+    Ok(request.into_new_pet())
+}
+
+impl NewPetRequest {
+    /// Returns the pet of a valid request.
+    fn into_new_pet(self) -> NewPet {
+        let name = self.name.value().expect("a required member");
+        let category_id = self.category_id.value().expect("a required member");
+        NewPet::new(name, category_id).with_status(self.status.value())
+    }
+}
+
+impl<'de> Deserialize<'de> for NewPetRequest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(MembersVisitor)
+    }
+}
+
+struct MembersVisitor;
+
+/// A name without a copy, unless it has escapes. Its bytes, because one with half of a surrogate pair is valid JSON.
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, [u8]>);
+
+impl<'de> Visitor<'de> for MembersVisitor {
+    type Value = NewPetRequest;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<NewPetRequest, A::Error> {
+        let mut request = NewPetRequest::default();
+        while let Some((Name(name), json)) = map.next_entry::<Name<'de>, &'de RawValue>()? {
+            match &*name {
+                b"name" => request.name.read(json, parse_name),
+                b"categoryId" => request.category_id.read(json, parse_category_id),
+                b"status" => request.status.read(json, parse_status),
+                _ => {}
+            }
+        }
+        Ok(request)
+    }
+}
+
+fn parse_name(json: &str) -> Result<PetName, String> {
+    let text = parse_string(json).ok_or(if json.starts_with('"') {
+        "must be valid Unicode, without half of a surrogate pair"
+    } else {
+        "must be a string"
+    })?;
+    PetName::parse(&text).map_err(|error| error.to_string())
+}
+
+fn parse_category_id(json: &str) -> Result<CategoryId, &'static str> {
+    let number = integer::parse(json).ok_or("must be a 64-bit integer")?;
+    Ok(CategoryId::new(number))
+}
+
+fn parse_status(json: &str) -> Result<PetStatus, String> {
+    if json == "null" {
+        return Err(format!("{PetStatusError}, or left out"));
+    }
+    let text = parse_string(json).unwrap_or_default();
+    text.parse()
+        .map_err(|error: PetStatusError| error.to_string())
+}
+
+fn parse_string(json: &str) -> Option<String> {
+    serde_json::from_str(json).ok()
+}
+
+/// Returns the problems of all members in one message.
+fn problems(errors: &ValidationErrors) -> String {
+    let errors = errors.field_errors();
+    let problem = |(field, member): (&str, &str)| {
+        let error = errors.get(field)?.first()?;
+        Some(format!("{member} {}", error.message.as_deref()?))
+    };
+    let problems: Vec<_> = MEMBERS.into_iter().filter_map(problem).collect();
+    problems.join("; ")
+}
+
+impl Subject {
+    fn invalid(self, problem: &str) -> String {
+        let name = match self {
+            Self::RequestBody => "the request body",
+            Self::Line => "the line",
+        };
+        format!("{name} must be {problem}")
+    }
+
+    fn invalid_json(self, error: &serde_json::Error) -> String {
+        if error.is_data() {
+            return self.invalid("a JSON object");
+        }
+        let column = error.column();
+        let place = match self {
+            Self::RequestBody => format!("line {}, column {column}", error.line()),
+            Self::Line => format!("column {column}"),
+        };
+        self.invalid(&format!("valid JSON: error at {place}"))
+    }
+}
