@@ -1,7 +1,7 @@
 //! The JSON of a pet, in both directions: the bodies of the HTTP interface, and the lines of imports and exports.
 //!
 //! A pet that is to be added is an object with `name`, `categoryId` and, if it has one, `status`. A pet that the store
-//! returns has its `id` as well. `docs/openapi.json` describes both as the schemas NewPet and Pet.
+//! returns has its `id` as well. `docs/openapi.json` describes both as the schemas `NewPet` and `Pet`.
 
 mod integer;
 mod member;
