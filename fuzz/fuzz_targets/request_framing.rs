@@ -4,13 +4,12 @@
 
 use std::{cell::RefCell, io, rc::Rc};
 
-use actix_http::{Request, Response};
+use actix_http::{HttpMessage, Request, Response, body::BoxBody};
 use actix_rt::Runtime;
 use actix_service::fn_service;
-use actix_web::{Error, web::Bytes};
-use animal_store_adapters_http::fuzzing::serve;
 use animal_store_fuzz::pieces;
-use futures_util::{StreamExt, stream};
+use animal_store_http1::{ReceivedBody, fuzzing::serve};
+use futures_util::stream;
 use libfuzzer_sys::fuzz_target;
 use tokio::io::{join, sink};
 use tokio_util::io::StreamReader;
@@ -40,19 +39,16 @@ fuzz_target!(|data: &[u8]| {
 fn requests<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<(String, Option<Vec<u8>>)> {
     let requests = Rc::new(RefCell::new(Vec::new()));
     let recorded = Rc::clone(&requests);
-    let service = fn_service(move |mut request: Request| {
+    let service = fn_service(move |request: Request| {
         let recorded = Rc::clone(&recorded);
         async move {
             let line = format!("{} {}", request.method(), request.uri());
-            let body = request
-                .take_payload()
-                .next()
-                .await
-                .unwrap_or(Ok(Bytes::new()));
-            recorded
-                .borrow_mut()
-                .push((line, body.ok().map(Into::into)));
-            Ok::<_, Error>(Response::ok())
+            let body = match request.extensions_mut().remove() {
+                Some(ReceivedBody(body)) => body.ok().map(Into::into),
+                None => Some(Vec::new()),
+            };
+            recorded.borrow_mut().push((line, body));
+            Ok::<_, Response<_>>(Response::ok().set_body(BoxBody::new(())))
         }
     });
     let pieces = StreamReader::new(stream::iter(pieces.map(io::Result::Ok)));

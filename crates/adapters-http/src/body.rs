@@ -1,55 +1,42 @@
-//! Checks the type, the size and the timeout of a request body.
+//! Checks the type of a request body, and why it has not arrived.
 
 use actix_web::{
-    HttpRequest,
-    error::PayloadError,
-    http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap},
-    web::{Bytes, Data, Payload},
+    HttpMessage, HttpRequest,
+    http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap},
+    web::{Bytes, Data},
 };
-use futures_util::StreamExt;
+use animal_store_http1::{BodyError, ReceivedBody};
 use mime::Mime;
 
 use crate::{auth::RequestLimits, error::ApiError, header_lists::elements};
 
 /// Returns a body with a JSON content type within the limits.
-pub(crate) async fn read_json(request: &HttpRequest, payload: Payload) -> Result<Bytes, ApiError> {
+pub(crate) fn read_json(request: &HttpRequest) -> Result<Bytes, ApiError> {
     let limits = request
         .app_data::<Data<RequestLimits>>()
         .expect("`serve_api` sets the limits");
-    read(request.headers(), payload, limits.max_body_bytes).await
+    let received = request.extensions_mut().remove::<ReceivedBody>();
+    read(request.headers(), received, limits.max_body_bytes)
 }
 
-/// Fails with 400 if there is no body, then with 415, then with the error of the transport, which passes on a body as a
-/// whole or not at all.
-async fn read(
+/// Fails with 400 if there is no body, then with 415, then because it has not arrived as a whole.
+fn read(
     headers: &HeaderMap,
-    mut payload: Payload,
+    received: Option<ReceivedBody>,
     max_bytes: usize,
 ) -> Result<Bytes, ApiError> {
-    let body = payload.next().await.unwrap_or(Ok(Bytes::new()));
-    if body.as_ref().is_ok_and(Bytes::is_empty) {
+    let Some(ReceivedBody(body)) = received else {
         return Err(ApiError::InvalidBody(
             "a request body is required: a pet as a JSON object".into(),
         ));
-    }
+    };
     check_content_encoding(headers)?;
     check_content_type(headers)?;
     body.map_err(|error| match error {
-        PayloadError::Overflow => ApiError::PayloadTooLarge(max_bytes),
-        PayloadError::Io(_) => ApiError::RequestTimeout,
-        _ => ApiError::MalformedRequest,
+        BodyError::TooLarge => ApiError::PayloadTooLarge(max_bytes),
+        BodyError::TooSlow => ApiError::RequestTimeout,
+        BodyError::Malformed => ApiError::MalformedRequest,
     })
-}
-
-/// Length of the body according to its header. actix refuses a header that is not a number.
-pub(crate) fn declared_length(headers: &HeaderMap) -> Option<u64> {
-    headers
-        .get(CONTENT_LENGTH)?
-        .to_str()
-        .ok()?
-        .trim()
-        .parse()
-        .ok()
 }
 
 /// Every element of the list must be `identity`.
@@ -117,41 +104,12 @@ fn is_utf_8(charset: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::io::ErrorKind;
-
     use actix_web::{
-        FromRequest, ResponseError, dev,
-        http::{
-            StatusCode,
-            header::{HeaderName, HeaderValue},
-        },
-        test::TestRequest,
+        ResponseError,
+        http::header::{HeaderName, HeaderValue},
     };
-    use futures_util::{FutureExt, Stream, stream::iter};
 
     use super::*;
-
-    const MAX_BYTES: usize = 4;
-
-    type Body = Result<&'static str, PayloadError>;
-
-    /// The status or the body, if the transport passes on these items. `None`: the body has to arrive first.
-    fn read_passed(
-        headers: &HeaderMap,
-        items: impl Stream<Item = Body> + 'static,
-    ) -> Option<Result<Bytes, StatusCode>> {
-        let items = items.map(|body| body.map(Bytes::from));
-        let request = TestRequest::default().to_http_request();
-        let mut payload = dev::Payload::Stream {
-            payload: items.boxed_local(),
-        };
-        let payload = Payload::from_request(&request, &mut payload)
-            .now_or_never()?
-            .expect("a payload");
-        read(headers, payload, MAX_BYTES)
-            .now_or_never()
-            .map(|read| read.map_err(|error| error.status_code()))
-    }
 
     fn with(name: &HeaderName, values: &[&'static str]) -> HeaderMap {
         let mut headers = HeaderMap::new();
@@ -162,49 +120,23 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_refused_because_it_is_missing_then_by_its_type_then_by_the_transport() {
-        const JSON: &str = "application/json";
-        for (length, content_type, body, expected) in [
-            (None, JSON, Some(Ok("abcd")), Ok("abcd")),
-            (Some("4"), JSON, Some(Ok("abcd")), Ok("abcd")),
-            (None, "text/plain", None, Err(400)),
-            (None, "text/plain", Some(Ok("")), Err(400)),
-            (Some("0"), "text/plain", None, Err(400)),
+    fn a_body_is_refused_because_it_is_missing_then_by_its_type_then_by_its_arrival() {
+        for (content_type, body, expected) in [
+            ("application/json", Some(Ok("abcd")), Ok("abcd")),
+            ("text/plain", None, Err(400)),
+            ("text/plain", Some(Err(BodyError::TooLarge)), Err(415)),
+            ("application/json", Some(Err(BodyError::TooLarge)), Err(413)),
+            ("application/json", Some(Err(BodyError::TooSlow)), Err(408)),
             (
-                None,
-                "text/plain",
-                Some(Err(PayloadError::Overflow)),
-                Err(415),
-            ),
-            (None, JSON, Some(Err(PayloadError::Overflow)), Err(413)),
-            (
-                Some("4"),
-                JSON,
-                Some(Err(PayloadError::Io(ErrorKind::TimedOut.into()))),
-                Err(408),
-            ),
-            (
-                None,
-                JSON,
-                Some(Err(PayloadError::EncodingCorrupted)),
-                Err(400),
-            ),
-            (
-                Some("4"),
-                JSON,
-                Some(Err(PayloadError::Incomplete(None))),
+                "application/json",
+                Some(Err(BodyError::Malformed)),
                 Err(400),
             ),
         ] {
-            let mut headers = with(&CONTENT_TYPE, &[content_type]);
-            if let Some(length) = length {
-                headers.insert(CONTENT_LENGTH, HeaderValue::from_static(length));
-            }
-            let name = format!("{length:?} {content_type} {body:?}");
-            let read = read_passed(&headers, iter(body))
-                .expect("a result")
-                .map_err(|status| status.as_u16());
-            assert_eq!(read, expected.map(Bytes::from), "{name}");
+            let headers = with(&CONTENT_TYPE, &[content_type]);
+            let received = body.map(|body| ReceivedBody(body.map(Bytes::from)));
+            let read = read(&headers, received, 4).map_err(|error| error.status_code().as_u16());
+            assert_eq!(read, expected.map(Bytes::from), "{content_type} {body:?}");
         }
     }
 

@@ -5,7 +5,7 @@
 //! that is not a success carries the Error body, made in one place from an `ApiError` that cannot contain internal
 //! text.
 //!
-//! The wings, each with its own page: `middleware`, `rate_limits`, `traces`, `transport`, `metrics`, `openapi`, `cors`,
+//! The wings, each with its own page: `middleware`, `rate_limits`, `traces`, `metrics`, `openapi`, `cors`,
 //! `explorer` and `compression`.
 
 mod auth;
@@ -18,7 +18,6 @@ mod explorer;
 pub mod fuzzing;
 mod header_lists;
 mod health;
-mod http_server;
 mod limits;
 mod metrics;
 mod middleware;
@@ -29,12 +28,13 @@ mod rate_limits;
 mod routes;
 mod serve;
 mod traces;
-mod transport;
-mod warnings;
 
+pub use animal_store_http1::{
+    ConnectionLimits, CurrentTlsIdentity, HttpListener, HttpServer, TlsFiles, TlsFilesError,
+    TlsIdentity,
+};
 pub use cors::{AllowedOrigins, AllowedOriginsError};
-pub use http_server::HttpServer;
-pub use limits::{Limits, RateLimit, Reloaded, reloaded};
+pub use limits::{Limits, RateLimit, Reloaded, management_limits, reloaded};
 pub use middleware::{
     in_flight::InFlight,
     trusted_proxies::{TrustedProxies, TrustedProxiesError},
@@ -44,7 +44,3 @@ pub use public_url::{PublicUrl, PublicUrlError};
 pub use rate_limits::{AuthFailureLimiter, KeyRateLimiter};
 pub use routes::UseCases;
 pub use serve::{ApiSettings, serve_api, serve_management};
-pub use transport::{
-    listener::HttpListener,
-    tls::{CurrentTlsIdentity, TlsFiles, TlsFilesError, TlsIdentity},
-};

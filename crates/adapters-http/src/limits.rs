@@ -1,5 +1,6 @@
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
+use animal_store_http1::ConnectionLimits;
 use arc_swap::ArcSwapOption;
 
 use crate::rate_limits::{AuthFailureLimiter, KeyRateLimiter};
@@ -12,17 +13,11 @@ pub fn reloaded<T>(value: Option<T>) -> Reloaded<T> {
     Arc::new(ArcSwapOption::from_pointee(value))
 }
 
-/// Limits and timeouts of a server.
+/// Limits of a server.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Number of worker threads.
-    pub workers: usize,
-    /// Maximum number of open connections. Beyond it, the one that has had no request for the longest time is closed;
-    /// if there is none, further connections wait until a client makes no progress with its response.
-    pub max_connections: usize,
-    /// Maximum number of bytes that response bodies hold while they are sent. Beyond it, the connection that has been
-    /// sending for the longest time is closed.
-    pub max_unsent_bytes: usize,
+    /// Limits and timeouts of connections.
+    pub connections: ConnectionLimits,
     /// Maximum number of requests in flight. Others are rejected with 503.
     pub max_in_flight: usize,
     /// Maximum number of requests of one API key in flight. Each worker has an equal share, at least 1. Others are
@@ -32,18 +27,6 @@ pub struct Limits {
     pub rate_limit: Reloaded<KeyRateLimiter>,
     /// Maximum number of failed authentications of one client address. Further requests are rejected with 429.
     pub auth_failures: Reloaded<AuthFailureLimiter>,
-    /// Maximum size of a request body.
-    pub max_body_bytes: usize,
-    /// Timeout of a TLS handshake.
-    pub handshake_timeout: Duration,
-    /// Timeout for a head.
-    pub head_timeout: Duration,
-    /// Timeout for the body of a request.
-    pub body_timeout: Duration,
-    /// Timeout of an idle connection.
-    pub keep_alive: Duration,
-    /// Timeout for everything else: a connection is closed this long after the last byte that was written to it.
-    pub answer_timeout: Duration,
 }
 
 /// Maximum rate of requests.
@@ -55,10 +38,6 @@ pub struct RateLimit {
     pub burst: NonZeroU32,
 }
 
-/// Maximum number of accepted connections of a worker that wait until others are closed. It is at most the number of
-/// those that are served.
-const MAX_WAITING: usize = 64;
-
 const MANAGEMENT_CONNECTIONS: usize = 100;
 
 /// Timeout of the management listener. A probe takes one second at most.
@@ -67,74 +46,25 @@ const MANAGEMENT_TIMEOUT: Duration = Duration::from_secs(2);
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            workers: 1,
-            max_connections: 10_000,
-            max_unsent_bytes: 64 * 1024 * 1024,
+            connections: ConnectionLimits::default(),
             max_in_flight: 2000,
             max_in_flight_per_key: 1000,
             rate_limit: Reloaded::default(),
             auth_failures: Reloaded::default(),
-            max_body_bytes: 16 * 1024,
-            handshake_timeout: Duration::from_secs(5),
-            head_timeout: Duration::from_secs(5),
-            body_timeout: Duration::from_secs(10),
-            keep_alive: Duration::from_secs(75),
-            answer_timeout: Duration::from_mins(2),
         }
     }
 }
 
-impl Limits {
-    /// Maximum number of sockets of the management listener's clients.
-    pub const MANAGEMENT_SOCKETS: usize = MANAGEMENT_CONNECTIONS + MAX_WAITING + 1;
-
-    /// Returns the limits of the management listener.
-    pub(crate) fn management() -> Self {
-        Self {
-            max_connections: MANAGEMENT_CONNECTIONS,
-            head_timeout: MANAGEMENT_TIMEOUT,
-            body_timeout: MANAGEMENT_TIMEOUT,
-            keep_alive: MANAGEMENT_TIMEOUT,
-            // Longer than the others together.
-            answer_timeout: 4 * MANAGEMENT_TIMEOUT,
-            ..Self::default()
-        }
-    }
-
-    /// Returns the maximum number of sockets of the API listener's clients, those that wait included.
-    pub fn sockets(&self) -> usize {
-        // A worker holds one more, which waits for a slot.
-        self.running_workers()
-            * (self.connections_per_worker() + self.queued_connections_per_worker() + 1)
-    }
-
-    /// Lowers `max_connections` so that [`sockets`](Self::sockets) is at most `max`. Returns whether that is possible:
-    /// each worker serves at least one connection.
-    pub fn reduce_sockets(&mut self, max: usize) -> bool {
-        let workers = self.running_workers();
-        let share = (max / workers).saturating_sub(1);
-        // The inverse of `queued_connections_per_worker`.
-        let served = share.saturating_sub(MAX_WAITING).max(share / 2);
-        self.max_connections = self.max_connections.min(served * workers);
-        served > 0
-    }
-
-    /// Returns the number of workers that run: each has an equal share of the connections, and at least one.
-    pub(crate) fn running_workers(&self) -> usize {
-        self.workers.min(self.max_connections)
-    }
-
-    /// Returns the maximum number of connections that are served at the same time.
-    pub(crate) fn served_connections(&self) -> usize {
-        self.connections_per_worker() * self.running_workers()
-    }
-
-    pub(crate) fn connections_per_worker(&self) -> usize {
-        self.max_connections / self.running_workers()
-    }
-
-    pub(crate) fn queued_connections_per_worker(&self) -> usize {
-        self.connections_per_worker().min(MAX_WAITING)
+/// Returns the limits of the management listener.
+pub fn management_limits() -> ConnectionLimits {
+    ConnectionLimits {
+        max_connections: MANAGEMENT_CONNECTIONS,
+        head_timeout: MANAGEMENT_TIMEOUT,
+        body_timeout: MANAGEMENT_TIMEOUT,
+        keep_alive: MANAGEMENT_TIMEOUT,
+        // Longer than the others together.
+        answer_timeout: 4 * MANAGEMENT_TIMEOUT,
+        ..ConnectionLimits::default()
     }
 }
 
@@ -143,54 +73,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reduced_limits_need_at_most_the_given_number_of_sockets() {
-        let connections = [1, 2, 10, 64, 65, 1000, 10_000];
-        let workers = [1, 2, 3, 64]
-            .into_iter()
-            .flat_map(|workers| connections.map(|count| (workers, count)));
-        for (workers, max_connections) in workers {
-            let before = Limits {
-                workers,
-                max_connections,
-                ..Limits::default()
-            };
-            for sockets in (0..2000).step_by(7).chain([before.sockets()]) {
-                let mut limits = before.clone();
-                let is_possible = limits.reduce_sockets(sockets);
-
-                assert_eq!(
-                    is_possible,
-                    sockets >= 3 * before.running_workers(),
-                    "{before:?} {sockets}"
-                );
-                if is_possible {
-                    assert!(
-                        limits.sockets() <= sockets,
-                        "{before:?} {sockets}: {limits:?}"
-                    );
-                    assert!(
-                        limits.max_connections <= before.max_connections
-                            && limits.served_connections() > 0
-                    );
-                    let are_enough = sockets >= before.sockets();
-                    assert_eq!(
-                        limits.served_connections() == before.served_connections(),
-                        are_enough,
-                        "{limits:?}"
-                    );
-                }
-            }
-        }
-    }
-
-    #[test]
     fn the_management_listener_has_one_worker_and_timeouts_of_seconds() {
-        let limits = Limits::management();
-        assert_eq!(
-            [limits.running_workers(), limits.served_connections()],
-            [1, 100]
-        );
-        assert_eq!(Limits::MANAGEMENT_SOCKETS, limits.sockets());
+        let limits = management_limits();
+        assert_eq!([limits.running_workers(), limits.sockets()], [1, 165]);
         let timeouts = [
             limits.head_timeout,
             limits.body_timeout,
@@ -198,28 +83,5 @@ mod tests {
             limits.answer_timeout,
         ];
         assert_eq!(timeouts.map(|timeout| timeout.as_secs()), [2, 2, 2, 8]);
-    }
-
-    #[test]
-    fn each_worker_has_an_equal_share() {
-        for (workers, max_connections, expected) in [
-            (1, 1, [1, 1, 1]),
-            (4, 3, [3, 3, 1]),
-            (4, 10, [4, 8, 2]),
-            (4, 1000, [4, 1000, 64]),
-            (3, 1000, [3, 999, 64]),
-        ] {
-            let limits = Limits {
-                workers,
-                max_connections,
-                ..Limits::default()
-            };
-            let shares = [
-                limits.running_workers(),
-                limits.served_connections(),
-                limits.queued_connections_per_worker(),
-            ];
-            assert_eq!(shares, expected, "{limits:?}");
-        }
     }
 }

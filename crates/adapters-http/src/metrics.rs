@@ -13,32 +13,19 @@
 mod hosts;
 mod labels;
 
-use std::{
-    fmt, iter,
-    ops::Range,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
-    time::Duration,
-};
+use std::{iter, ops::Range, sync::OnceLock, time::Duration};
 
 use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web::Data};
 use animal_store_app::ports::Cause;
 use prometheus_client::{
-    collector::Collector,
-    encoding::{DescriptorEncoder, EncodeMetric, text::encode},
-    metrics::{
-        MetricType,
-        counter::{ConstCounter, Counter},
-        family::Family,
-        gauge::Gauge,
-        histogram::Histogram,
-    },
+    encoding::text::encode,
+    metrics::{counter::Counter, family::Family, histogram::Histogram},
     registry::{Metric, Registry},
 };
-use tokio::runtime::{Handle, RuntimeMetrics};
 
 pub(crate) use self::hosts::Hosts;
 use self::labels::MethodLabel;
-pub(crate) use self::labels::{ConnectionLimit, Operation, RequestLabels, Shed};
+pub(crate) use self::labels::{Operation, RequestLabels, Shed};
 use crate::{error::ApiError, pets::DEPRECATION};
 
 /// Bounds of the buckets for the durations of requests, in seconds.
@@ -64,17 +51,7 @@ pub(crate) struct HttpMetrics {
     durations: [Histogram; Operation::ALL.len()],
     shed: [Counter; Shed::ALL.len()],
     deprecated: Counter,
-    pub(crate) connections_open: Gauge,
-    pub(crate) connections_accepted: Counter,
-    pub(crate) connections_full: Counter,
-    /// By [`ConnectionLimit`].
-    pub(crate) connections_refused: [Counter; ConnectionLimit::ALL.len()],
-    workers: Workers,
 }
-
-/// The runtimes of the workers, which are read at each scrape.
-#[derive(Debug, Clone, Default)]
-struct Workers(Arc<Mutex<Vec<RuntimeMetrics>>>);
 
 impl HttpMetrics {
     /// Registers the metrics. The names and texts are those of `docs/metrics.md`.
@@ -83,17 +60,6 @@ impl HttpMetrics {
             Family::<Labels<1>, _, _>::new_with_constructor(|| Histogram::new(DURATION_BUCKETS));
         let help = "Time from the head of a request to its response";
         let durations = registered(registry, "request_duration_seconds", help, durations);
-        let help =
-            "Open connections of clients, including those that wait for http.max_connections";
-        let connections_open = registered(registry, "connections_open", help, Gauge::default());
-        let help = "Connections that clients opened";
-        let connections_accepted =
-            registered(registry, "connections_accepted", help, Counter::default());
-        let help = "Connections that clients opened while http.max_connections were in use";
-        let connections_full = registered(registry, "connections_full", help, Counter::default());
-        let help = "Connections closed because of a limit: max_connections or max_unsent_bytes";
-        let limits = ConnectionLimit::ALL.map(ConnectionLimit::as_str);
-        let connections_refused = counters(registry, "connections_refused", help, "reason", limits);
         let help = "Requests refused because of a limit: in_flight, key_share, rate_limit, auth_failures, \
             storage_queue or key_lookups";
         let shed = counters(
@@ -125,13 +91,7 @@ impl HttpMetrics {
                 .map(|name| durations.get_or_create_owned(&[("operation", name.as_str())])),
             shed,
             deprecated,
-            connections_open,
-            connections_accepted,
-            connections_full,
-            connections_refused,
-            workers: Workers::default(),
         };
-        registry.register_collector(Box::new(metrics.workers.clone()));
         // A counter that appears with its first response has no increase that an alert could see.
         for (operation, method, success) in [
             (Operation::ListPets, MethodLabel::Get, 200),
@@ -143,15 +103,6 @@ impl HttpMetrics {
             }
         }
         metrics
-    }
-
-    /// Adds the current thread as a worker.
-    pub(crate) fn add_worker(&self) {
-        self.workers
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(Handle::current().metrics());
     }
 
     /// Counts a response of the application.
@@ -219,25 +170,6 @@ pub(crate) async fn serve(
 impl Default for HttpMetrics {
     fn default() -> Self {
         Self::register(&mut Registry::default())
-    }
-}
-
-impl Collector for Workers {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let help = "Time in which an HTTP worker was not idle.";
-        let mut family =
-            encoder.encode_descriptor("worker_busy_seconds", help, None, MetricType::Counter)?;
-        for (index, worker) in self
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .iter()
-            .enumerate()
-        {
-            let busy = worker.worker_total_busy_duration(0).as_secs_f64();
-            ConstCounter::new(busy).encode(family.encode_family(&[("worker", index)])?)?;
-        }
-        Ok(())
     }
 }
 

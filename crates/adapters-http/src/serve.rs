@@ -2,6 +2,8 @@
 
 use std::{
     io,
+    net::IpAddr,
+    rc::Rc,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -10,14 +12,17 @@ use std::{
 
 use actix_web::{App, web::Data};
 use animal_store_app::CheckReadiness;
-use prometheus_client::{metrics::gauge::ConstGauge, registry::Registry};
+use animal_store_http1::{
+    ConnectionLimits, ConnectionMetrics, CurrentTlsIdentity, HttpListener, HttpServer,
+    ServerSettings,
+};
+use prometheus_client::registry::Registry;
 use tokio::task::JoinHandle;
 
 use crate::{
     auth::RequestLimits,
     cors::{self, AllowedOrigins},
-    http_server::HttpServer,
-    limits::{Limits, Reloaded},
+    limits::{Limits, Reloaded, management_limits},
     metrics::{Hosts, HttpMetrics},
     middleware::{
         in_flight::{self, InFlight, KeyShares},
@@ -26,8 +31,8 @@ use crate::{
     },
     openapi,
     public_url::PublicUrl,
+    rate_limits::network,
     routes::{self, UseCases},
-    transport::{listener::HttpListener, tls::CurrentTlsIdentity},
 };
 
 /// How the API is served.
@@ -98,55 +103,48 @@ where
     let document = Data::new(openapi::file(public_url.as_ref()));
     let in_flight = InFlight::new(limits.max_in_flight);
     let registry = registry.sub_registry_with_prefix("http");
-    let metrics = Arc::new(HttpMetrics::register(registry));
     let help = "Requests in flight";
     registry.register("requests_in_flight", help, in_flight.all.clone());
-    let help = "Maximum number of connections of clients that are served at the same time";
-    registry.register(
-        "connections_limit",
-        help,
-        ConstGauge::new(limits.served_connections() as u64),
-    );
-    if let Some(tls) = &tls {
-        let help = "End of the TLS certificate in use, in seconds since 1970";
-        registry.register(
-            "tls_certificate_expiry_timestamp_seconds",
-            help,
-            tls.expiry.clone(),
-        );
-    }
     let log = RequestLog {
         is_quiet: false,
         errors_only,
-        metrics,
-        ..RequestLog::default()
+        metrics: Arc::new(HttpMetrics::register(registry)),
     };
-    let shared = (limits.clone(), in_flight.clone(), proxies.clone());
-    let application = move |log| {
-        let (limits, in_flight, proxies) = shared.clone();
-        let origins = Arc::clone(&origins);
-        let limits = RequestLimits {
-            key_shares: KeyShares::new(limits.max_in_flight_per_key, limits.running_workers()),
-            rate_limit: limits.rate_limit,
-            auth_failures: limits.auth_failures,
-            max_body_bytes: limits.max_body_bytes,
-        };
-        // The middleware that is added last runs first.
-        App::new()
-            .app_data(Data::new(use_cases()))
-            .app_data(Data::new(limits))
-            .app_data(proxies)
-            .app_data(document.clone())
-            .app_data(public_url.clone())
-            .configure(|config| routes::api(config, public_url.as_ref()))
-            .wrap_fn(move |request, service| in_flight::limit(&in_flight, request, service))
-            .wrap_fn(move |request, service| cors::apply(origins.load_full(), request, service))
-            .wrap_fn(move |request, service| {
-                request_log::record(&log, sample_ratio, request, service)
-            })
+    let server = ServerSettings {
+        metrics: ConnectionMetrics::register(registry, &limits.connections, tls.as_ref()),
+        tls,
+        share_of: share_of(proxies.clone()),
+        ..server_settings(limits.connections.clone(), log.clone())
     };
-    let (server, task) =
-        HttpServer::start(listener, &limits, tls.as_ref(), &proxies, &log, application)?;
+    let application = {
+        let in_flight = in_flight.clone();
+        move || {
+            let log = Rc::new(log.clone());
+            let in_flight = in_flight.clone();
+            let origins = Arc::clone(&origins);
+            let workers = limits.connections.running_workers();
+            let limits = RequestLimits {
+                key_shares: KeyShares::new(limits.max_in_flight_per_key, workers),
+                rate_limit: Arc::clone(&limits.rate_limit),
+                auth_failures: Arc::clone(&limits.auth_failures),
+                max_body_bytes: limits.connections.max_body_bytes,
+            };
+            // The middleware that is added last runs first.
+            App::new()
+                .app_data(Data::new(use_cases()))
+                .app_data(Data::new(limits))
+                .app_data(proxies.clone())
+                .app_data(document.clone())
+                .app_data(public_url.clone())
+                .configure(|config| routes::api(config, public_url.as_ref()))
+                .wrap_fn(move |request, service| in_flight::limit(&in_flight, request, service))
+                .wrap_fn(move |request, service| cors::apply(origins.load_full(), request, service))
+                .wrap_fn(move |request, service| {
+                    request_log::record(&log, sample_ratio, request, service)
+                })
+        }
+    };
+    let (server, task) = HttpServer::start(listener, &server, application)?;
     Ok((server, task, in_flight))
 }
 
@@ -159,15 +157,17 @@ pub fn serve_management(
     readiness: &CheckReadiness,
     registry: Arc<Registry>,
 ) -> io::Result<(HttpServer, JoinHandle<io::Result<()>>)> {
-    let (readiness, registry) = (readiness.clone(), Data::from(registry));
+    let readiness = readiness.clone();
+    let registry = Data::from(registry);
     let hosts = Data::new(Hosts::on(listener.address));
     // Its metrics are in no registry: they describe the API listener.
     let log = RequestLog {
         is_quiet: true,
         ..RequestLog::default()
     };
-    let (limits, proxies) = (Limits::management(), TrustedProxies::default());
-    HttpServer::start(listener, &limits, None, &proxies, &log, move |log| {
+    let settings = server_settings(management_limits(), log.clone());
+    HttpServer::start(listener, &settings, move || {
+        let log = Rc::new(log.clone());
         App::new()
             .app_data(Data::new(readiness.clone()))
             .app_data(registry.clone())
@@ -175,4 +175,42 @@ pub fn serve_management(
             .configure(routes::management)
             .wrap_fn(move |request, service| request_log::record(&log, None, request, service))
     })
+}
+
+/// Settings of a server that serves HTTP, has no proxies, and whose log and metrics contain refused heads.
+fn server_settings(limits: ConnectionLimits, log: RequestLog) -> ServerSettings {
+    ServerSettings {
+        limits,
+        tls: None,
+        metrics: ConnectionMetrics::default(),
+        share_of: share_of(TrustedProxies::default()),
+        on_refusal: Arc::new(move |client, status| log.record_refusal(client, status)),
+    }
+}
+
+/// The connections of a network share their room. The clients of a proxy have its address, so each of its connections
+/// has its own share.
+fn share_of(proxies: TrustedProxies) -> Arc<dyn Fn(IpAddr) -> Option<IpAddr> + Send + Sync> {
+    Arc::new(move |client| (!proxies.contains(client)).then(|| network(client)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_that_of_an_ipv4_address_or_a_network_of_64_bits_and_none_that_of_a_proxy() {
+        let proxies = TrustedProxies::parse(&["10.0.0.0/8".to_owned()]).expect("a network");
+        let share_of = share_of(proxies);
+        for (client, share) in [
+            ("192.0.2.1", Some("192.0.2.1")),
+            ("2001:db8::ffff:2", Some("2001:db8::")),
+            ("2001:db8:0:1::1", Some("2001:db8:0:1::")),
+            ("10.0.0.1", None),
+        ] {
+            let [client, share] = [Some(client), share]
+                .map(|text| text.map(|text| text.parse::<IpAddr>().expect("an address")));
+            assert_eq!(client.and_then(|client| share_of(client)), share);
+        }
+    }
 }

@@ -53,14 +53,6 @@ label! {
     }
 }
 
-label! {
-    /// The limit because of which a connection is closed.
-    ConnectionLimit {
-        MaxConnections = "max_connections",
-        MaxUnsentBytes = "max_unsent_bytes",
-    }
-}
-
 /// The operation and the method of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RequestLabels {

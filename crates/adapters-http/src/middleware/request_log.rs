@@ -6,7 +6,7 @@
 
 use std::{
     error::Error as _,
-    net::{IpAddr, SocketAddr},
+    net::IpAddr,
     rc::Rc,
     sync::{
         Arc,
@@ -38,7 +38,6 @@ use crate::{
     metrics::{HttpMetrics, RequestLabels, Shed},
     pets::{DEPRECATION, IDEMPOTENCY_REPLAYED},
     traces::Trace,
-    warnings::OncePerMinute,
 };
 
 const MAX_TEXT_BYTES: usize = 256;
@@ -63,15 +62,13 @@ pub(crate) struct RequestLog {
     /// Whether a request has a line only if its status is 400 or above.
     pub(crate) errors_only: Arc<AtomicBool>,
     pub(crate) metrics: Arc<HttpMetrics>,
-    /// Warnings that every connection is in use.
-    pub(crate) full: Arc<OncePerMinute<()>>,
 }
 
 impl RequestLog {
     /// Logs and counts a request that was refused before the application received it.
-    pub(crate) fn record_refusal(&self, peer: Option<SocketAddr>, status: StatusCode) {
+    pub(crate) fn record_refusal(&self, client: Option<IpAddr>, status: StatusCode) {
         self.metrics.count_status(RequestLabels::REFUSED, status);
-        let (status, client) = (status.as_u16(), peer.map(|peer| peer.ip()));
+        let status = status.as_u16();
         at_level!(
             self.level(),
             tracing::event!(status, client = client.map(display), "request refused")

@@ -1,8 +1,4 @@
-use actix_web::{
-    HttpMessage, HttpRequest, HttpResponse,
-    http::header::LOCATION,
-    web::{Data, Payload},
-};
+use actix_web::{HttpMessage, HttpRequest, HttpResponse, http::header::LOCATION, web::Data};
 use animal_store_app::ports::{AddPet, AddedPet};
 use animal_store_pet_json::{self as pet_json, Subject};
 use tracing::Instrument;
@@ -19,10 +15,9 @@ use crate::{
 pub(crate) async fn create_pet(
     use_cases: Data<UseCases>,
     request: HttpRequest,
-    payload: Payload,
 ) -> Result<HttpResponse, ApiError> {
     let access = auth::write_access(&request)?;
-    let body = body::read_json(&request, payload).await?;
+    let body = body::read_json(&request)?;
     let idempotency_key = idempotency_key::parse(request.headers(), &access.key().id)?;
     if let Some(key) = &idempotency_key {
         // For the request log.

@@ -152,8 +152,8 @@ fn preflights_are_served_during_an_overload() {
 #[test]
 fn connections_beyond_the_bound_are_served_when_others_end() {
     let overload = Overload::prepare_changed(|limits| {
-        limits.workers = 1;
-        limits.max_connections = 1;
+        limits.connections.workers = 1;
+        limits.connections.max_connections = 1;
     });
     let mut stalled = overload.begin();
     let service = &overload.service;

@@ -57,10 +57,8 @@ impl Service {
         let listener = HttpListener::bind(([127, 0, 0, 1], 0).into()).expect("a free port");
         let address = listener.address;
         let client = HttpClient::new(address).with_token("x");
-        let mut limits = Limits {
-            max_body_bytes: 1024,
-            ..Limits::default()
-        };
+        let mut limits = Limits::default();
+        limits.connections.max_body_bytes = 1024;
         change(&mut limits, &mut use_cases);
         let origins = reloaded(Some(AllowedOrigins::These(vec![SHOP.to_owned()])));
         let proxies = TrustedProxies::parse(&["127.0.0.1".to_owned()]).expect("an address");

@@ -1,4 +1,4 @@
-use animal_store_adapters_http::{HttpListener, Limits};
+use animal_store_adapters_http::{ConnectionLimits, HttpListener, management_limits};
 use animal_store_adapters_sqlite::FileUse;
 use animal_store_telemetry::Traces;
 use anyhow::{Context, bail};
@@ -82,7 +82,7 @@ async fn start(
     socket: Option<HttpListener>,
     dropped_log_lines: Counter,
 ) -> anyhow::Result<Application> {
-    let limits = &mut config.http.limits;
+    let limits = &mut config.http.limits.connections;
     reserve_files(limits, config.storage.connections(limits.workers))?;
     let is_managed = socket.is_some() || is_notified();
     // Before the adapters, which can take seconds to start: an address in use is reported at once.
@@ -146,9 +146,9 @@ async fn finish(
 ///
 /// # Errors
 /// If the limit is too low for any connection.
-fn reserve_files(limits: &mut Limits, storage_connections: usize) -> anyhow::Result<()> {
+fn reserve_files(limits: &mut ConnectionLimits, storage_connections: usize) -> anyhow::Result<()> {
     let workers = FILES_PER_WORKER * limits.workers;
-    let reserved = Limits::MANAGEMENT_SOCKETS + storage_connections + workers + OTHER_FILES;
+    let reserved = management_limits().sockets() + storage_connections + workers + OTHER_FILES;
     let wanted = limits.sockets() + reserved;
     let limit =
         rlimit::increase_nofile_limit(wanted as u64).or_else(|_| Resource::NOFILE.get_soft())?;

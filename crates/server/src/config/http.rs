@@ -8,8 +8,9 @@ use std::{
 };
 
 use animal_store_adapters_http::{
-    AllowedOrigins, ApiSettings, AuthFailureLimiter, CurrentTlsIdentity, KeyRateLimiter, Limits,
-    PublicUrl, RateLimit, TlsFiles, TlsFilesError, TrustedProxies, reloaded,
+    AllowedOrigins, ApiSettings, AuthFailureLimiter, ConnectionLimits, CurrentTlsIdentity,
+    KeyRateLimiter, Limits, PublicUrl, RateLimit, TlsFiles, TlsFilesError, TrustedProxies,
+    reloaded,
 };
 
 use super::{
@@ -28,7 +29,7 @@ const MAX_WORKERS: usize = 512;
 /// Returns the address of the API, its settings, with the defaults of the log and of traces, and whether it serves the
 /// deprecated operation.
 pub(super) fn read(values: &mut Values) -> (SocketAddr, ApiSettings, bool) {
-    let defaults = Limits::default();
+    let defaults = ConnectionLimits::default();
     let limit = || optional(number(NonZeroU32::MIN..=MILLION));
     keys! { values,
         /// Address of the API, with a port; 0: a free one. Not used if systemd passes a socket.
@@ -81,17 +82,20 @@ pub(super) fn read(values: &mut Values) -> (SocketAddr, ApiSettings, bool) {
         per_second,
         burst: burst.unwrap_or(per_second),
     });
-    let limits = Limits {
+    let connections = ConnectionLimits {
         workers,
         max_connections,
-        max_in_flight,
-        max_in_flight_per_key: (max_in_flight / 2).max(1),
-        rate_limit: reloaded(rate_limit.map(KeyRateLimiter::new)),
-        auth_failures: reloaded(max_auth_failures_per_minute.map(AuthFailureLimiter::new)),
         max_body_bytes,
         keep_alive,
         answer_timeout: defaults.answer_timeout.max(keep_alive + OTHER_TIMEOUTS),
         ..defaults
+    };
+    let limits = Limits {
+        connections,
+        max_in_flight,
+        max_in_flight_per_key: (max_in_flight / 2).max(1),
+        rate_limit: reloaded(rate_limit.map(KeyRateLimiter::new)),
+        auth_failures: reloaded(max_auth_failures_per_minute.map(AuthFailureLimiter::new)),
     };
     let (origins, errors_only) = (reloaded(origins), Arc::default());
     (

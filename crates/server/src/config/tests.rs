@@ -4,7 +4,7 @@ mod sources;
 
 use std::{env::current_dir, time::Duration};
 
-use animal_store_adapters_http::{Limits, TrustedProxies};
+use animal_store_adapters_http::{ConnectionLimits, Limits, TrustedProxies};
 use animal_store_adapters_postgres::PostgresSettings;
 use animal_store_adapters_redis::RedisSettings;
 use secrecy::ExposeSecret;
@@ -133,8 +133,12 @@ fn the_defaults_are_valid_and_those_of_the_adapters() {
     );
 
     let config = self::config(&[&POSTGRES[..], &REDIS].concat());
+    let connections = ConnectionLimits {
+        workers: config.http.limits.connections.workers,
+        ..ConnectionLimits::default()
+    };
     let expected = Limits {
-        workers: config.http.limits.workers,
+        connections,
         ..Limits::default()
     };
     assert_eq!(format!("{:?}", config.http.limits), format!("{expected:?}"));
@@ -339,13 +343,13 @@ fn limits_that_are_not_set_are_derived_from_those_that_are() {
             "only PostgreSQL has some for each worker"
         );
     }
-    let Limits {
+    let ConnectionLimits {
         keep_alive,
         head_timeout,
         body_timeout,
         answer_timeout,
         ..
-    } = limits(&[("http.keep_alive", "1h")]);
+    } = limits(&[("http.keep_alive", "1h")]).connections;
     assert!(answer_timeout > keep_alive + head_timeout + body_timeout);
     let rate = [
         ("http.rate_limit.per_second", "1000000"),

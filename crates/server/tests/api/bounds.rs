@@ -1,6 +1,6 @@
 //! The bounds on concurrent connections.
 //!
-//! In `adapters-http`, the unit tests of `transport/connections` cover which connection makes room, and that others
+//! In `http1`, the unit tests of `connections` cover which connection makes room, and that others
 //! wait, by a paused clock; those of `limits` the bounds of the management listener. `tests/http/overload.rs` covers
 //! the bounds on concurrent requests.
 
@@ -41,7 +41,7 @@ fn the_connection_that_was_idle_longest_makes_room() {
 #[test]
 fn a_reader_of_large_lists_makes_room_for_others() {
     let app = TestApp::start_changed(&[("http.workers", "1")], |config| {
-        config.http.limits.max_unsent_bytes = 1024 * 1024;
+        config.http.limits.connections.max_unsent_bytes = 1024 * 1024;
     });
     let long_name = "\u{1f9ae}".repeat(255);
     for _ in 0..100 {

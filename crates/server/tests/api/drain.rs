@@ -1,6 +1,6 @@
 //! Connections while the service drains and stops.
 //!
-//! The unit tests of `transport/exchange` cover the idle grace by a paused clock.
+//! The unit tests of `http1/src/exchange` cover the idle grace by a paused clock.
 
 use std::{
     io::ErrorKind,

@@ -1,4 +1,4 @@
-//! Uploads that are refused before they end, and uploads that end early. The unit tests of `transport/exchange` cover
+//! Uploads that are refused before they end, and uploads that end early. The unit tests of `http1/src/exchange` cover
 //! all timeouts of a connection by a paused clock.
 
 use std::{io::Write, thread};

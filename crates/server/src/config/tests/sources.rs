@@ -13,7 +13,12 @@ fn values_are_texts_numbers_or_lists() {
     for value in ["3", "'3'", "0x3", " ' 3 ' "] {
         let (sources, _file) = file(&format!("http = {{ workers = {value} }}\n"));
         assert_eq!(
-            Config::load(&sources).unwrap().http.limits.workers,
+            Config::load(&sources)
+                .unwrap()
+                .http
+                .limits
+                .connections
+                .workers,
             3,
             "{value}"
         );

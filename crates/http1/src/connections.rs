@@ -22,15 +22,11 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use super::{
-    addresses::Addresses,
-    connection::{Connection, End, Stage, State},
-    socket::Socket,
-};
 use crate::{
-    limits::Limits,
-    metrics::ConnectionLimit,
-    middleware::{request_log::RequestLog, trusted_proxies::TrustedProxies},
+    addresses::Addresses,
+    connection::{Connection, ConnectionLimit, End, Stage, State},
+    server::ServerSettings,
+    socket::Socket,
 };
 
 /// Interval in which the timeouts are checked. A timer for each connection would cost memory, and time with each
@@ -45,8 +41,7 @@ const MIN_HELD_BYTES: usize = 1024 * 1024;
 
 /// The connections of one worker.
 pub(crate) struct Connections {
-    pub(super) log: Rc<RequestLog>,
-    pub(super) limits: Limits,
+    pub(super) settings: ServerSettings,
     /// Contains the date of responses.
     pub(super) config: ServiceConfig,
     open: RefCell<BTreeMap<u64, Rc<Connection>>>,
@@ -71,20 +66,17 @@ pub(crate) struct Slot {
 }
 
 impl Connections {
-    /// Creates the connections of one of the workers that share these limits.
+    /// Creates the connections of one of the workers that share these settings.
     pub(crate) fn new(
-        limits: &Limits,
-        proxies: TrustedProxies,
-        log: Rc<RequestLog>,
+        settings: ServerSettings,
         load: Arc<AtomicUsize>,
         stages: watch::Receiver<Stage>,
     ) -> Rc<Self> {
         Rc::new(Self {
-            log,
-            limits: limits.clone(),
             config: ServiceConfig::default(),
             open: RefCell::default(),
-            addresses: Addresses::new(proxies),
+            addresses: Addresses::new(Arc::clone(&settings.share_of)),
+            settings,
             handshake_turn: Mutex::default(),
             next_id: Cell::default(),
             held_bytes: Cell::default(),
@@ -100,13 +92,13 @@ impl Connections {
     }
 
     fn is_full(&self) -> bool {
-        self.open.borrow().len() >= self.limits.connections_per_worker()
+        self.open.borrow().len() >= self.settings.limits.connections_per_worker()
     }
 
     /// Waits for a slot.
     pub(crate) async fn admit(self: &Rc<Self>, peer: Option<SocketAddr>) -> Slot {
-        self.log.metrics.connections_accepted.inc();
-        self.log.metrics.connections_open.inc();
+        self.settings.metrics.accepted.inc();
+        self.settings.metrics.open.inc();
         if self.is_full() {
             self.note_full();
         }
@@ -128,8 +120,8 @@ impl Connections {
 
     /// Counts a connection that found the table full, and warns of that.
     fn note_full(&self) {
-        self.log.metrics.connections_full.inc();
-        if self.log.full.admits(()) {
+        self.settings.metrics.full.inc();
+        if self.settings.metrics.full_warnings.admits(()) {
             let busiest = self.addresses.busiest();
             tracing::warn!(
                 address = busiest.map(|(address, _)| display(address)),
@@ -169,8 +161,8 @@ impl Connections {
     pub(super) fn hold(&self, connection: &Connection, bytes: usize) {
         self.held_bytes.update(|sum| sum + bytes);
         connection.held_bytes.set(bytes);
-        let max =
-            (self.limits.max_unsent_bytes / self.limits.running_workers()).max(MIN_HELD_BYTES);
+        let max = (self.settings.limits.max_unsent_bytes / self.settings.limits.running_workers())
+            .max(MIN_HELD_BYTES);
         let open = self.open.borrow();
         let holding = open
             .values()
@@ -200,7 +192,7 @@ impl Connections {
             for connection in self.open.borrow().values() {
                 connection.measure(is_full, now);
                 if let Some(end) =
-                    connection.due_end(&self.limits, stage, stop_began.unwrap_or(now), now)
+                    connection.due_end(&self.settings.limits, stage, stop_began.unwrap_or(now), now)
                     && connection.end.get().is_none()
                 {
                     connection.close(end);
@@ -253,12 +245,12 @@ impl Drop for Slot {
             .addresses
             .remove(connection.peer, &connection.address);
         self.connections.release(connection);
-        let metrics = &self.connections.log.metrics;
+        let metrics = &self.connections.settings.metrics;
         if let Some(End::Limit(limit)) = connection.end.get() {
-            metrics.connections_refused[limit as usize].inc();
+            metrics.refused(limit).inc();
             connection.discard_response();
         }
-        metrics.connections_open.dec();
+        metrics.open.dec();
         self.connections.load.fetch_sub(1, Ordering::Relaxed);
         self.connections.room.notify_one();
     }

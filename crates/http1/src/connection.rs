@@ -14,11 +14,11 @@ use std::{
 use thiserror::Error;
 use tokio::time::Instant;
 
-use super::{
+use crate::{
     addresses::{Address, Addresses},
+    limits::ConnectionLimits,
     socket::Socket,
 };
-use crate::{limits::Limits, metrics::ConnectionLimit};
 
 /// Time for which input is dropped after the final response.
 const CLOSING_TIMEOUT: Duration = Duration::from_secs(5);
@@ -81,6 +81,22 @@ pub(crate) enum End {
     Limit(ConnectionLimit),
     #[error("the server stops")]
     Stop,
+}
+
+/// The limit because of which a connection is closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ConnectionLimit {
+    MaxConnections,
+    MaxUnsentBytes,
+}
+
+impl ConnectionLimit {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::MaxConnections => "max_connections",
+            Self::MaxUnsentBytes => "max_unsent_bytes",
+        }
+    }
 }
 
 /// The last progress of a client that reads a response.
@@ -173,7 +189,7 @@ impl Connection {
     /// Why the connection has to end now, if it has: its timeout has passed, or the server stops.
     pub(super) fn due_end(
         &self,
-        limits: &Limits,
+        limits: &ConnectionLimits,
         stage: Stage,
         stop_began: Instant,
         now: Instant,
@@ -224,6 +240,8 @@ impl Connection {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     #[test]
@@ -234,7 +252,7 @@ mod tests {
             ("[2001:db8::9]:80", "[2001:db8::9]:80"),
         ] {
             let peer_address = Some(peer.parse().expect("an address"));
-            let connection = Connection::new(peer_address, &Addresses::default());
+            let connection = Connection::new(peer_address, &Addresses::new(Arc::new(Some)));
             assert_eq!(
                 connection.peer,
                 Some(expected.parse().expect("an address")),

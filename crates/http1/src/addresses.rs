@@ -5,18 +5,18 @@ use std::{
     collections::HashMap,
     net::{IpAddr, SocketAddr},
     rc::{Rc, Weak},
+    sync::Arc,
 };
 
 use tokio::sync::Mutex;
 
-use crate::{middleware::trusted_proxies::TrustedProxies, rate_limits::network};
+type ShareOf = Arc<dyn Fn(IpAddr) -> Option<IpAddr> + Send + Sync>;
 
-/// The addresses with open connections: an IPv4 address or an IPv6 network of 64 bits each.
-#[derive(Default)]
+/// The addresses with open connections.
 pub(super) struct Addresses {
     known: RefCell<HashMap<IpAddr, Weak<Address>>>,
-    /// The clients of a proxy have its address. Each of its connections counts as an address of its own.
-    proxies: TrustedProxies,
+    /// See [`ServerSettings::share_of`](crate::ServerSettings::share_of).
+    share_of: ShareOf,
 }
 
 /// An address. Each of its connections has a reference to it, and no other object has.
@@ -27,10 +27,10 @@ pub(super) struct Address {
 }
 
 impl Addresses {
-    pub(super) fn new(proxies: TrustedProxies) -> Self {
+    pub(super) fn new(share_of: ShareOf) -> Self {
         Self {
             known: RefCell::default(),
-            proxies,
+            share_of,
         }
     }
 
@@ -64,8 +64,7 @@ impl Addresses {
     }
 
     fn key(&self, peer: Option<SocketAddr>) -> Option<IpAddr> {
-        let client = peer?.ip();
-        (!self.proxies.contains(client)).then(|| network(client))
+        (self.share_of)(peer?.ip())
     }
 }
 
@@ -74,16 +73,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_an_ipv4_address_or_a_network_of_64_bits_and_a_trusted_proxy_has_one_for_each_connection()
-     {
-        let proxies = TrustedProxies::parse(&["10.0.0.0/8".to_owned()]).unwrap();
-        let addresses = Addresses::new(proxies);
+    fn connections_of_an_address_share_it_and_one_without_a_share_is_alone() {
+        let addresses = Addresses::new(Arc::new(|client| client.is_ipv4().then_some(client)));
         for (peers, counts) in [
             (["192.0.2.1:1", "192.0.2.1:2"], [1, 2]),
             (["192.0.2.2:1", "192.0.2.3:1"], [1, 1]),
-            (["[2001:db8::1]:1", "[2001:db8::ffff:2]:1"], [1, 2]),
-            (["[2001:db8:0:1::1]:1", "[2001:db8:0:2::1]:1"], [1, 1]),
-            (["10.0.0.1:1", "10.0.0.1:2"], [1, 1]),
+            (["[2001:db8::1]:1", "[2001:db8::1]:2"], [1, 1]),
         ] {
             let peers = peers.map(|peer| Some(peer.parse().unwrap()));
             let added = peers.map(|peer| {

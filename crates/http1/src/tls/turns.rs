@@ -7,7 +7,7 @@ use std::{future::poll_fn, pin::pin, task::Poll};
 
 use tokio::task::yield_now;
 
-use crate::transport::connections::Slot;
+use crate::connections::Slot;
 
 /// Runs a handshake, each of whose steps waits for the turn of its connection.
 pub(super) async fn in_turns<F: Future>(slot: &Slot, handshake: F) -> F::Output {

@@ -30,8 +30,7 @@ use tracing::field::display;
 
 pub use self::identity::{TlsFiles, TlsFilesError, TlsIdentity};
 use self::turns::in_turns;
-use super::{connection::State, connections::Slot, socket::Socket};
-use crate::warnings::OncePerMinute;
+use crate::{connection::State, connections::Slot, socket::Socket, warnings::OncePerMinute};
 
 /// Maximum number of bytes that TLS accepts for a connection and that are not in the socket yet, the same as in the
 /// socket. A write into this buffer counts as written.

@@ -2,8 +2,6 @@ use std::{future::pending, time::Duration};
 
 use actix_http::body::BoxBody;
 use actix_service::fn_service;
-use actix_web::web::BytesMut as Body;
-use futures_util::StreamExt;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex},
     task::{JoinHandle, spawn_local},
@@ -11,10 +9,7 @@ use tokio::{
 };
 
 use super::*;
-use crate::{
-    limits::Limits,
-    transport::{connection::Stage, connections::tests::Worker},
-};
+use crate::{connection::Stage, connections::tests::Worker, limits::ConnectionLimits};
 
 const HEAD: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -23,7 +18,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// a megabyte.
 impl Worker {
     fn new(max_connections: usize) -> Self {
-        Self::start(&Limits {
+        Self::start(ConnectionLimits {
             max_connections,
             max_body_bytes: 1024,
             handshake_timeout: TIMEOUT,
@@ -31,7 +26,7 @@ impl Worker {
             body_timeout: TIMEOUT,
             keep_alive: 3 * TIMEOUT,
             answer_timeout: 60 * TIMEOUT,
-            ..Limits::default()
+            ..ConnectionLimits::default()
         })
     }
 
@@ -45,16 +40,15 @@ impl Worker {
     }
 }
 
-async fn respond(mut request: Request) -> Result<Response<BoxBody>, Error> {
-    let mut body = Body::from(request.method().as_str());
+async fn respond(request: Request) -> Result<Response<BoxBody>, Response<BoxBody>> {
+    let mut body = BytesMut::from(request.method().as_str());
     match request.path() {
         "/silent" => pending().await,
         "/large" => return Ok(Response::ok().set_body(BoxBody::new(vec![b'x'; 1 << 20]))),
         "/unread" => {}
         _ => {
-            let mut payload = request.take_payload();
-            while let Some(Ok(chunk)) = payload.next().await {
-                body.extend_from_slice(&chunk);
+            if let Some(ReceivedBody(Ok(received))) = request.extensions_mut().remove() {
+                body.extend_from_slice(&received);
             }
         }
     }

@@ -1,14 +1,13 @@
 //! Receives heads, and refuses some that actix would accept.
 
-use actix_http::{HttpMessage, Request, error::ParseError, h1::Message, header::HOST};
-use actix_web::{
-    http::{Method, StatusCode, Uri},
-    web::{Buf, BytesMut},
+use actix_http::{
+    HttpMessage, Method, Request, StatusCode, Uri, error::ParseError, h1::Message, header::HOST,
 };
+use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::codec::Decoder;
 
-use super::{
+use crate::{
     client::Client,
     connection::{End, State},
 };

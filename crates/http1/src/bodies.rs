@@ -1,35 +1,47 @@
 //! Receives bodies, up to their end or the first byte beyond the maximum.
 
-use std::io;
-
 use actix_http::{
     HttpMessage, Request,
-    error::PayloadError,
     h1::{Message, MessageType},
-    header::TRANSFER_ENCODING,
+    header::{CONTENT_LENGTH, HeaderMap, TRANSFER_ENCODING},
 };
-use actix_web::web::{Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
+use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::codec::Decoder;
 
-use super::{
+use crate::{
     client::Client,
     connection::{End, State},
     framing::Framing,
 };
-use crate::body::declared_length;
 
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// A complete body, or why there is none.
-pub(super) type ReceivedBody = Result<Bytes, PayloadError>;
+/// A body that is not empty, among the extensions of its request.
+pub struct ReceivedBody(pub Result<Bytes, BodyError>);
+
+/// Why a request has no complete body. The connection ends after the response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum BodyError {
+    /// It has more bytes than the maximum.
+    #[error("the body is too large")]
+    TooLarge,
+    /// It has not arrived within its timeout.
+    #[error("the body is too slow")]
+    TooSlow,
+    /// Its framing is invalid, or the client ended the connection within it.
+    #[error("the body is malformed")]
+    Malformed,
+}
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
     /// Receives the body of a request. If the client expects a 100, it gets one before.
-    pub(super) async fn receive_body(&mut self, request: &Request) -> Result<ReceivedBody, End> {
-        // If the length cannot be represented, it is too large.
-        let declared = declared_length(request.headers())
-            .map(|length| usize::try_from(length).unwrap_or(usize::MAX));
+    pub(super) async fn receive_body(
+        &mut self,
+        request: &Request,
+    ) -> Result<Result<Bytes, BodyError>, End> {
+        let declared = declared_length(request.headers());
         let has_body = match self.codec.message_type() {
             MessageType::None => false,
             MessageType::Payload => true,
@@ -38,8 +50,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
         if !has_body {
             return Ok(Ok(Bytes::new()));
         }
-        if declared.is_some_and(|length| length > self.slot.connections.limits.max_body_bytes) {
-            return Ok(Err(PayloadError::Overflow));
+        if declared
+            .is_some_and(|length| length > self.slot.connections.settings.limits.max_body_bytes)
+        {
+            return Ok(Err(BodyError::TooLarge));
         }
         if request.head().expect() {
             self.slot.enter(State::Response);
@@ -56,7 +70,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
         &mut self,
         declared: Option<usize>,
         mut framing: Option<Framing>,
-    ) -> Result<ReceivedBody, End> {
+    ) -> Result<Result<Bytes, BodyError>, End> {
         // With `Upgrade: websocket`, the codec does not end the body after its declared length.
         let length = declared.filter(|_| self.codec.message_type() == MessageType::Stream);
         let mut body = BytesMut::with_capacity(declared.unwrap_or_default());
@@ -74,14 +88,14 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
                 Ok(Some(Message::Chunk(Some(chunk)))) => body.extend_from_slice(&chunk),
                 Ok(Some(Message::Chunk(None))) => return Ok(Ok(body.freeze())),
                 Ok(Some(Message::Item(_))) => unreachable!("the body has not ended"),
-                Err(_) => return Ok(Err(PayloadError::EncodingCorrupted)),
+                Err(_) => return Ok(Err(BodyError::Malformed)),
                 Ok(None) if framing.as_ref().is_some_and(Framing::is_over) => {
-                    return Ok(Err(PayloadError::EncodingCorrupted));
+                    return Ok(Err(BodyError::Malformed));
                 }
                 Ok(None) => match self.read().await {
-                    Ok(0) => return Ok(Err(PayloadError::Incomplete(None))),
+                    Ok(0) => return Ok(Err(BodyError::Malformed)),
                     Ok(_) => {}
-                    Err(End::Timeout) => return Ok(Err(too_slow())),
+                    Err(End::Timeout) => return Ok(Err(BodyError::TooSlow)),
                     Err(end) => return Err(end),
                 },
             }
@@ -89,14 +103,17 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
                 body.truncate(length);
                 return Ok(Ok(body.freeze()));
             }
-            if body.len() > self.slot.connections.limits.max_body_bytes {
-                return Ok(Err(PayloadError::Overflow));
+            if body.len() > self.slot.connections.settings.limits.max_body_bytes {
+                return Ok(Err(BodyError::TooLarge));
             }
         }
     }
 }
 
-/// The error of a body that has not arrived within its timeout.
-fn too_slow() -> PayloadError {
-    PayloadError::Io(io::ErrorKind::TimedOut.into())
+/// Length of the body according to its header. actix refuses a header that is not a number. If the length cannot be
+/// represented, it is too large.
+fn declared_length(headers: &HeaderMap) -> Option<usize> {
+    let text = headers.get(CONTENT_LENGTH)?.to_str().ok()?;
+    let length = text.trim().parse::<u64>().ok()?;
+    Some(usize::try_from(length).unwrap_or(usize::MAX))
 }

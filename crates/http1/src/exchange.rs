@@ -5,27 +5,22 @@
 mod tests;
 
 use actix_http::{
-    ConnectionType, Payload, Request, RequestHead, Response,
-    body::{BodySize, MessageBody},
+    ConnectionType, HttpMessage, Method, Request, RequestHead, Response, StatusCode,
+    body::{BodySize, BoxBody, MessageBody},
     h1::{Codec, Message, MessageType},
     header::CONNECTION,
 };
 use actix_service::Service;
-use actix_web::{
-    Error,
-    http::{Method, StatusCode},
-    web::{Buf, Bytes, BytesMut},
-};
-use futures_util::{StreamExt, stream};
+use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::codec::{Decoder, Encoder};
 
-use super::{
+use crate::{
+    bodies::ReceivedBody,
     client::Client,
     connection::{End, State},
     heads::Head,
 };
-use crate::header_lists::elements;
 
 /// A larger body is not copied behind the head of its response.
 const MAX_COPIED_BYTES: usize = 8 * 1024;
@@ -43,7 +38,7 @@ const HEAD_BYTES: usize = 768;
 pub(crate) async fn serve<T, S, B>(mut client: Client<T>, service: &S) -> Result<(), End>
 where
     T: AsyncRead + AsyncWrite + Unpin,
-    S: Service<Request, Response: Into<Response<B>>, Error = Error>,
+    S: Service<Request, Response: Into<Response<B>>, Error: Into<Response<BoxBody>>>,
     B: MessageBody,
 {
     loop {
@@ -71,17 +66,14 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
     /// read.
     async fn respond<S, B>(&mut self, mut request: Request, service: &S) -> Result<bool, End>
     where
-        S: Service<Request, Response: Into<Response<B>>, Error = Error>,
+        S: Service<Request, Response: Into<Response<B>>, Error: Into<Response<BoxBody>>>,
         B: MessageBody,
     {
         let body = self.receive_body(&request).await?;
         let is_complete = body.is_ok();
-        *request.payload() = match body {
-            Ok(bytes) if bytes.is_empty() => Payload::None,
-            body => Payload::Stream {
-                payload: stream::iter([body]).boxed_local(),
-            },
-        };
+        if body != Ok(Bytes::new()) {
+            request.extensions_mut().insert(ReceivedBody(body));
+        }
         // With `Upgrade: websocket`, the request may end at another byte.
         let is_stream = self.codec.message_type() == MessageType::Stream;
         if is_complete && !is_stream && self.codec.upgrade() {
@@ -100,7 +92,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
         drop(call);
         let (mut head, size, body) = match response {
             Ok(response) => parts(response.into()),
-            Err(error) => parts(Response::from(error)),
+            Err(error) => parts(error.into()),
         };
         if !is_complete || is_stream || !self.slot.connections.is_serving() {
             head.head_mut().set_connection_type(ConnectionType::Close);
@@ -116,8 +108,15 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
     fn ignore_upgrade(&mut self, head: &RequestHead) {
         let method = &head.method;
         let version = head.version;
-        let keeps_alive = elements(&head.headers, CONNECTION)
-            .any(|option| option.eq_ignore_ascii_case(KEEP_ALIVE.as_bytes()));
+        let keeps_alive = head
+            .headers
+            .get_all(CONNECTION)
+            .flat_map(|value| value.as_bytes().split(|&byte| byte == b','))
+            .any(|option| {
+                option
+                    .trim_ascii()
+                    .eq_ignore_ascii_case(KEEP_ALIVE.as_bytes())
+            });
         let option = if keeps_alive { KEEP_ALIVE } else { "" };
         let plain = format!(
             "{method} / {version:?}\r\nHost:\r\nContent-Length: 0\r\nConnection: {option}\r\n\r\n"
@@ -128,10 +127,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
 
     /// Refuses a head.
     async fn refuse(&mut self, status: StatusCode) -> Result<(), End> {
-        self.slot
-            .connections
-            .log
-            .record_refusal(self.slot.connection.peer, status);
+        let client = self.slot.connection.peer.map(|peer| peer.ip());
+        (self.slot.connections.settings.on_refusal)(client, status);
         // The last request does not change this response.
         self.codec = Codec::new(self.slot.connections.config.clone());
         let mut response = Response::with_body(status, ());

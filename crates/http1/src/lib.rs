@@ -1,4 +1,4 @@
-//! The connections of clients, below the application.
+//! Serves HTTP/1.1 and its TLS to an application of actix, whose server is not used.
 //!
 //! **Problem.** actix's own server has no timeout for the head of a later request, for a body that no handler reads, or
 //! for a client that does not read its response; it reserves memory for connections without a request, and lets the
@@ -13,18 +13,31 @@
 //! whose client does not read its response, makes room ([`addresses`]). A shutdown loses no request that has arrived.
 //! [`tls`] is a wing.
 //!
-//! **Proof.** The unit tests beside the files. Over sockets, in `server/tests/api`: `raw_http.rs`, `raw_uploads.rs`,
-//! `bounds.rs` and `drain.rs`; in `server/tests/process`: `memory.rs`. The fuzz target `request_framing` splits the
+//! **Proof.** The unit tests beside the files. Over sockets, in `crates/server/tests/api`: `raw_http.rs`, `raw_uploads.rs`,
+//! `bounds.rs` and `drain.rs`; in `crates/server/tests/process`: `memory.rs`. The fuzz target `request_framing` splits the
 //! bytes of requests in all ways; `chunked_framing` compares the check of chunked bodies with the codec.
 
 mod addresses;
 mod bodies;
-pub(crate) mod client;
-pub(crate) mod connection;
-pub(crate) mod connections;
-pub(crate) mod exchange;
-pub(crate) mod framing;
+mod client;
+mod connection;
+mod connections;
+mod exchange;
+mod framing;
+#[cfg(any(fuzzing, clippy))]
+pub mod fuzzing;
 mod heads;
-pub(crate) mod listener;
-pub(crate) mod socket;
-pub(crate) mod tls;
+mod limits;
+mod listener;
+mod metrics;
+mod server;
+mod socket;
+mod tls;
+mod warnings;
+
+pub use bodies::{BodyError, ReceivedBody};
+pub use limits::ConnectionLimits;
+pub use listener::HttpListener;
+pub use metrics::ConnectionMetrics;
+pub use server::{HttpServer, ServerSettings};
+pub use tls::{CurrentTlsIdentity, TlsFiles, TlsFilesError, TlsIdentity};

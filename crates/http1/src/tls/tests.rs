@@ -15,9 +15,7 @@ use tokio_rustls::{TlsConnector, client};
 
 use super::*;
 use crate::{
-    TlsFiles,
-    limits::Limits,
-    transport::{client::Client, connection::Stage, connections::tests::Worker},
+    client::Client, connection::Stage, connections::tests::Worker, limits::ConnectionLimits,
 };
 
 type ServerStream = TlsStream<Socket>;
@@ -45,13 +43,13 @@ impl TlsWorker {
         }
         .load()
         .unwrap();
-        let limits = Limits {
+        let limits = ConnectionLimits {
             max_connections: 10,
             handshake_timeout: TIMEOUT,
-            ..Limits::default()
+            ..ConnectionLimits::default()
         };
         Self {
-            worker: Worker::start(&limits),
+            worker: Worker::start(limits),
             identity: CurrentTlsIdentity::new(identity),
             folder,
         }
@@ -219,11 +217,11 @@ fn steps(
 
 #[tokio::test(flavor = "local")]
 async fn addresses_take_turns_with_the_steps_of_handshakes_and_other_tasks_run_between_them() {
-    let limits = Limits {
+    let limits = ConnectionLimits {
         max_connections: 10,
-        ..Limits::default()
+        ..ConnectionLimits::default()
     };
-    let worker = Worker::start(&limits);
+    let worker = Worker::start(limits);
     let log = Rc::default();
     for (name, client) in [("a", 1), ("a", 1), ("a", 1), ("b", 2), ("c", 3)] {
         let peer = SocketAddr::from(([192, 0, 2, client], 40_000));

@@ -1,43 +1,42 @@
+use std::net::IpAddr;
+
 use futures_util::FutureExt;
 use tokio::{task::spawn_local, time::advance};
 
 use super::*;
+use crate::limits::ConnectionLimits;
 
 /// The connections of a worker, and the stage of its server.
-pub(in crate::transport) struct Worker {
-    pub(in crate::transport) connections: Rc<Connections>,
-    pub(in crate::transport) stage: watch::Sender<Stage>,
+pub(crate) struct Worker {
+    pub(crate) connections: Rc<Connections>,
+    pub(crate) stage: watch::Sender<Stage>,
 }
 
 impl Worker {
-    pub(in crate::transport) fn start(limits: &Limits) -> Self {
+    pub(crate) fn start(limits: ConnectionLimits) -> Self {
         let (stage, stages) = watch::channel(Stage::Serving);
-        let connections = Connections::new(
+        let settings = ServerSettings {
             limits,
-            TrustedProxies::default(),
-            Rc::default(),
-            Arc::default(),
-            stages,
-        );
+            ..ServerSettings::default()
+        };
+        let connections = Connections::new(settings, Arc::default(), stages);
         spawn_local(Rc::clone(&connections).watch());
         Self { connections, stage }
     }
 }
 
 fn connections(max_connections: usize) -> Rc<Connections> {
-    let limits = Limits {
+    let limits = ConnectionLimits {
         max_connections,
         max_unsent_bytes: 0,
-        ..Limits::default()
+        ..ConnectionLimits::default()
     };
-    let proxies = TrustedProxies::parse(&["10.0.0.0/8".to_owned()]).expect("a network");
-    Connections::new(
-        &limits,
-        proxies,
-        Rc::default(),
-        Arc::default(),
-        watch::channel(Stage::Serving).1,
-    )
+    let settings = ServerSettings {
+        limits,
+        share_of: Arc::new(|client| (client != IpAddr::from([10, 0, 0, 1])).then_some(client)),
+        ..ServerSettings::default()
+    };
+    Connections::new(settings, Arc::default(), watch::channel(Stage::Serving).1)
 }
 
 #[tokio::test(flavor = "local", start_paused = true)]
@@ -126,11 +125,10 @@ async fn admitted(connections: &Rc<Connections>, client: [u8; 4]) -> Slot {
 
 #[tokio::test(flavor = "local", start_paused = true)]
 async fn a_client_that_acknowledges_nothing_of_its_response_makes_room_after_two_seconds() {
-    let limits = Limits {
+    let worker = Worker::start(ConnectionLimits {
         max_connections: 1,
-        ..Limits::default()
-    };
-    let worker = Worker::start(&limits);
+        ..ConnectionLimits::default()
+    });
     let slot = worker.connections.admit(None).await;
     slot.enter(State::Request);
     sleep(Duration::from_mins(1)).await;

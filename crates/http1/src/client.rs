@@ -8,13 +8,13 @@
 use std::{future::poll_fn, io, mem::MaybeUninit, pin::Pin, task::Poll};
 
 use actix_http::h1::Codec;
-use actix_web::web::BytesMut;
+use bytes::BytesMut;
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf},
     time::Instant,
 };
 
-use super::{
+use crate::{
     connection::{End, State},
     connections::Slot,
 };

@@ -17,7 +17,7 @@ use tokio::{
     time::sleep,
 };
 
-use super::connection::Stage;
+use crate::connection::Stage;
 
 /// Maximum number of bytes in the socket of a connection that were not sent yet. Without it, the kernel buffers
 /// megabytes for a client that does not read. Accepted sockets inherit it. Only Linux has it: on other systems, the

@@ -1,0 +1,201 @@
+//! A server: its workers, each a thread with one runtime in which every connection has a task.
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    future::poll_fn,
+    io,
+    net::{IpAddr, SocketAddr, TcpStream},
+    rc::Rc,
+    sync::{Arc, atomic::AtomicUsize},
+    thread,
+    time::Duration,
+};
+
+use actix_http::{
+    Request, Response, StatusCode,
+    body::{BoxBody, MessageBody},
+};
+use actix_service::{IntoServiceFactory, Service, ServiceFactory};
+use tokio::{
+    runtime::{Builder, LocalOptions},
+    sync::{mpsc, watch},
+    task::{JoinHandle, spawn_local},
+};
+use tokio_util::either::Either;
+
+use crate::{
+    client::Client,
+    connection::Stage,
+    connections::Connections,
+    exchange,
+    limits::ConnectionLimits,
+    listener::{HttpListener, Inbox},
+    metrics::ConnectionMetrics,
+    socket::Socket,
+    tls::{self, CurrentTlsIdentity},
+};
+
+/// What a server needs to know about its clients.
+#[derive(Clone)]
+pub struct ServerSettings {
+    /// Limits and timeouts.
+    pub limits: ConnectionLimits,
+    /// Serves HTTPS with this identity. `None`: serves HTTP.
+    pub tls: Option<CurrentTlsIdentity>,
+    /// Counts the connections.
+    pub metrics: ConnectionMetrics,
+    /// Returns the address with which connections from an address share their turns and their room. `None`: each
+    /// connection has its own share, because the address is that of a proxy.
+    pub share_of: Arc<dyn Fn(IpAddr) -> Option<IpAddr> + Send + Sync>,
+    /// Is called with the address of the client and the status of a head that the application does not receive.
+    pub on_refusal: Arc<dyn Fn(Option<IpAddr>, StatusCode) + Send + Sync>,
+}
+
+/// Settings of a server without TLS, on which no listener depends: its metrics are in no registry, and each client has
+/// its own share.
+impl Default for ServerSettings {
+    fn default() -> Self {
+        Self {
+            limits: ConnectionLimits::default(),
+            tls: None,
+            metrics: ConnectionMetrics::default(),
+            share_of: Arc::new(Some),
+            on_refusal: Arc::new(|_, _| ()),
+        }
+    }
+}
+
+/// A server, which accepts connections as soon as it is created. If it is dropped, it stops.
+pub struct HttpServer {
+    /// Address of its listener.
+    pub address: SocketAddr,
+    /// The acceptor and each worker have a receiver until they end.
+    stage: watch::Sender<Stage>,
+}
+
+impl HttpServer {
+    /// Starts the workers that serve `app` on a listener, and waits until they can. Returns the task that accepts
+    /// connections as well: it ends when the server is stopped, or with an error if a worker ends before, or if the
+    /// listener cannot be used.
+    ///
+    /// # Errors
+    /// If the listener cannot be used, or a worker cannot start.
+    pub fn start<I, S, B>(
+        listener: HttpListener,
+        settings: &ServerSettings,
+        app: impl Fn() -> I + Clone + Send + 'static,
+    ) -> io::Result<(Self, JoinHandle<io::Result<()>>)>
+    where
+        I: IntoServiceFactory<S, Request>,
+        S: ServiceFactory<
+                Request,
+                Config: Default,
+                Response: Into<Response<B>>,
+                Error: Into<Response<BoxBody>>,
+            > + 'static,
+        B: MessageBody + 'static,
+    {
+        listener.prepare()?;
+        let (stage, stages) = watch::channel(Stage::Serving);
+        let mut inboxes = Vec::new();
+        for index in 0..settings.limits.running_workers() {
+            let (sender, sockets) = mpsc::channel(settings.limits.queued_connections_per_worker());
+            let load = Arc::<AtomicUsize>::default();
+            inboxes.push(Inbox {
+                sender,
+                load: Arc::clone(&load),
+            });
+            let (started, start) = std::sync::mpsc::channel();
+            let settings = settings.clone();
+            let stages = stages.clone();
+            let app = app.clone();
+            let worker = async move || {
+                settings.metrics.add_worker();
+                let starting = app().into_factory().new_service(S::Config::default());
+                let Ok(service) = starting.await else {
+                    return;
+                };
+                let connections = Connections::new(settings, load, stages);
+                // Fails if the start was given up.
+                let _ = started.send(());
+                serve(sockets, connections, Rc::new(service)).await;
+            };
+            thread::Builder::new()
+                .name(format!("http-{index}"))
+                .spawn(move || {
+                    let runtime = Builder::new_current_thread()
+                        .enable_all()
+                        .build_local(LocalOptions::default())?;
+                    runtime.block_on(worker());
+                    io::Result::Ok(())
+                })?;
+            start
+                .recv()
+                .map_err(|_| io::Error::other("a worker thread has ended"))?;
+        }
+        let address = listener.address;
+        let acceptor = tokio::spawn(listener.accept(inboxes, stages));
+        Ok((Self { address, stage }, acceptor))
+    }
+
+    /// From now on, every response says `Connection: close`.
+    pub fn announce_close(&self) {
+        self.stage.send_replace(Stage::Draining);
+    }
+
+    /// Stops accepting, and resolves when every connection is closed. A connection is closed after its response, which
+    /// says `Connection: close`, or once it was idle for `idle_grace`.
+    pub async fn stop(&self, idle_grace: Duration) {
+        self.stage.send_replace(Stage::Stopping { idle_grace });
+        self.stage.closed().await;
+    }
+
+    /// Closes every connection at once.
+    pub async fn abort(&self) {
+        self.stage.send_replace(Stage::Aborting);
+        self.stage.closed().await;
+    }
+}
+
+/// Serves connections until the acceptor ends and every connection is closed.
+async fn serve<S, B>(
+    mut sockets: mpsc::Receiver<TcpStream>,
+    connections: Rc<Connections>,
+    service: Rc<S>,
+) where
+    S: Service<Request, Response: Into<Response<B>>, Error: Into<Response<BoxBody>>> + 'static,
+    B: MessageBody + 'static,
+{
+    // A service that is not ready ends the worker, and with it the server.
+    if poll_fn(|context| service.poll_ready(context))
+        .await
+        .is_err()
+    {
+        return;
+    }
+    spawn_local(Rc::clone(&connections).watch());
+    while let Some(socket) = sockets.recv().await {
+        let slot = connections.admit(socket.peer_addr().ok()).await;
+        let service = Rc::clone(&service);
+        spawn_local(async move {
+            socket.set_nodelay(true)?;
+            let stream = Socket::new(tokio::net::TcpStream::from_std(socket)?);
+            slot.attach(stream.clone());
+            let tls = slot.connections.settings.tls.clone();
+            // One type, so that `exchange` is compiled once.
+            let stream = match tls {
+                // In boxes, because connections without TLS have this future, too.
+                Some(identity) => Either::Right(Box::new(
+                    Box::pin(tls::accept(&identity, stream, &slot)).await?,
+                )),
+                None => Either::Left(stream),
+            };
+            // A connection that ends early has no response to wait for.
+            let _ = exchange::serve(Client::new(stream, slot), &*service).await;
+            io::Result::Ok(())
+        });
+    }
+    connections.closed().await;
+}
