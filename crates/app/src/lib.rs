@@ -1,8 +1,9 @@
 //! The use cases of the animal store and the ports that they need.
 //!
-//! A use case is a struct with one method, `execute`: [`ListPets`], [`CreatePet`], [`GetPet`], [`Authenticate`]. What
-//! it needs from outside is a port, a trait in [`ports`]. A port is held as `Arc<dyn …>`, because the configuration
-//! chooses the adapter at run time. This crate knows no HTTP, no SQL and no wire format.
+//! A use case is a struct with one method, `execute`: [`ListPets`], [`CreatePet`], [`GetPet`], [`Authenticate`],
+//! [`ImportPets`], [`ExportPets`], [`CopyStore`], and those on API keys, such as [`IssueApiKey`]. What it needs from
+//! outside is a port, a trait in [`ports`]. A port is held as `Arc<dyn …>`, because the configuration chooses the
+//! adapter at run time. This crate knows no HTTP, no SQL and no wire format.
 //!
 //! # Example
 //! ```
@@ -35,7 +36,10 @@ mod authorize;
 mod check_readiness;
 mod copy_store;
 mod diagnosis;
+mod exports;
 mod idempotency_key;
+mod imports;
+mod keys;
 mod pets;
 pub mod ports;
 mod stored_time;
@@ -53,6 +57,12 @@ pub use authorize::{InsufficientScope, ReadAccess, WriteAccess};
 pub use check_readiness::CheckReadiness;
 pub use copy_store::{CopyError, CopyStore, CopySummary, ImportedApiKeys};
 pub use diagnosis::{Finding, Verdict};
+pub use exports::ExportPets;
 pub use idempotency_key::{IdempotencyKey, PetDigest};
+pub use imports::ImportPets;
+pub use keys::{
+    IssueApiKey, IssueOutcome, ListApiKeys, ListedApiKeys, ReadAuditLog, RevokeApiKey,
+    RotateApiKey, RotatedApiKey, TokenOrigin,
+};
 pub use pets::{CreatePet, GetPet, ListPets};
 pub use stored_time::{from_milliseconds, milliseconds};

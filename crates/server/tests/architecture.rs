@@ -49,6 +49,7 @@ const ALLOWED_EXTERNAL: &[(&str, &[&str])] = &[
         &[
             "async-trait",
             "crc32fast",
+            "hex",
             "mockall",
             "proptest",
             "secrecy",

@@ -53,10 +53,6 @@ impl<'a> Pets<'a> {
 
     /// Returns the SHA-256 digest of the pets that were read, as hexadecimal digits.
     pub(super) fn digest(&self) -> String {
-        self.sha256
-            .clone()
-            .finalize()
-            .iter()
-            .fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+        hex::encode(self.sha256.clone().finalize())
     }
 }
