@@ -26,6 +26,18 @@ pub enum Verdict {
     Error,
 }
 
+impl Verdict {
+    /// Returns the name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Unknown => "unknown",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
 impl Finding {
     /// Creates a finding that needs no advice.
     pub fn ok(subject: &'static str, found: impl Into<String>) -> Self {

@@ -9,91 +9,96 @@ use crate::{
     ports::{AddPet, AddPetError, AddedPet, PetRepository, StoreFailure},
 };
 
-/// Adds the pets of an import.
+/// Makes the requests of an import.
 ///
 /// Each pet has an idempotency key made of the name of the import, the digest of the pet, and the number of equal pets
 /// before it. So an import that is repeated adds only the pets that are missing, as long as these keys are kept.
-pub struct ImportPets {
-    create: CreatePet,
-    access: WriteAccess,
+pub struct ImportRequests {
     name: String,
     /// Number of equal pets so far, by the first half of their digest.
     equal_pets: HashMap<[u8; 16], u32>,
 }
 
-impl ImportPets {
-    /// Creates the import with this name.
-    pub fn new(repository: Arc<dyn PetRepository>, name: String) -> Self {
+/// Adds the pets of an import. Clones are for pets that are added concurrently.
+#[derive(Clone)]
+pub struct ImportPets {
+    create: CreatePet,
+    access: WriteAccess,
+}
+
+impl ImportRequests {
+    /// Begins an import with this name.
+    pub fn new(name: String) -> Self {
         Self {
-            create: CreatePet::new(repository),
-            access: access(),
             name,
             equal_pets: HashMap::new(),
         }
     }
 
-    /// Numbers the next pet of the import. The returned future adds it; the futures of several pets may run
-    /// concurrently. After a failure that can end, `wait` is called with the failure: its future waits for the store,
-    /// and returns `true` to repeat the create. A pet that an attempt with an unknown outcome may have added counts as
-    /// added, not as replayed.
+    /// Returns the request to add the next pet.
     ///
-    /// # Errors
-    /// The future returns an error that a repetition cannot change, or the last one if `wait` has returned `false`.
-    pub fn execute<W>(
-        &mut self,
-        pet: NewPet,
-        mut wait: impl FnMut(&AddPetError) -> W,
-    ) -> impl Future<Output = Result<AddedPet, AddPetError>>
-    where
-        W: Future<Output = bool>,
-    {
-        let idempotency_key = Some(self.idempotency_key(&pet));
-        let request = AddPet {
-            pet,
-            idempotency_key,
-        };
-        let create = self.create.clone();
-        let access = self.access.clone();
-        async move {
-            let mut may_be_added = false;
-            loop {
-                let error = match create.execute(&access, request.clone()).await {
-                    Ok(mut added) => {
-                        added.replayed &= !may_be_added;
-                        return Ok(added);
-                    }
-                    Err(error) => error,
-                };
-                if !is_temporary(&error) || !wait(&error).await {
-                    return Err(error);
-                }
-                may_be_added |=
-                    matches!(error, AddPetError::Store(StoreFailure::OutcomeUnknown(_)));
-            }
-        }
-    }
-
-    fn idempotency_key(&mut self, pet: &NewPet) -> IdempotencyKey {
-        let digest = PetDigest::from_pet(pet);
-        let (half, _) = digest
-            .0
-            .split_first_chunk()
-            .expect("32 bytes have a half of 16");
+    /// # Panics
+    /// Never: a digest has 32 bytes.
+    pub fn next(&mut self, pet: NewPet) -> AddPet {
+        let digest = PetDigest::from_pet(&pet);
+        let (half, _) = digest.0.split_first_chunk().expect("32 bytes");
         let number = self.equal_pets.entry(*half).or_default();
         *number += 1;
         let text = format!("{} {} {number}", self.name, hex::encode(digest.0));
-        IdempotencyKey::new(self.access.key().id.clone(), &text)
+        AddPet {
+            pet,
+            idempotency_key: Some(IdempotencyKey::new(api_key_id(), &text)),
+        }
     }
 }
 
-/// The access of imports, under an API key id that no other key has: others have 11 digits or a number.
-fn access() -> WriteAccess {
-    let key = ApiKey {
-        id: ApiKeyId::parse("import").expect("a valid id"),
-        label: ApiKeyLabel::parse("import").expect("a valid label"),
-        scopes: Scopes::ALL,
-    };
-    WriteAccess::new(Arc::new(key)).expect("the key has all scopes")
+impl ImportPets {
+    /// Creates the use case over a repository.
+    ///
+    /// # Panics
+    /// Never: the API key of imports has all scopes.
+    pub fn new(repository: Arc<dyn PetRepository>) -> Self {
+        let key = ApiKey {
+            id: api_key_id(),
+            label: ApiKeyLabel::parse("import").expect("a valid label"),
+            scopes: Scopes::ALL,
+        };
+        Self {
+            create: CreatePet::new(repository),
+            access: WriteAccess::new(Arc::new(key)).expect("all scopes"),
+        }
+    }
+
+    /// Adds a pet. After a failure that can end, calls `wait`, whose future waits for the store and returns `true` to
+    /// repeat the create. A pet that an attempt with an unknown outcome may have added counts as added, not as replayed.
+    ///
+    /// # Errors
+    /// An error that a repetition cannot change, or the last one if `wait` has returned `false`.
+    pub async fn execute<W: Future<Output = bool>>(
+        &self,
+        request: AddPet,
+        mut wait: impl FnMut(&AddPetError) -> W,
+    ) -> Result<AddedPet, AddPetError> {
+        let mut may_be_added = false;
+        loop {
+            let error = match self.create.execute(&self.access, request.clone()).await {
+                Ok(mut added) => {
+                    added.replayed &= !may_be_added;
+                    return Ok(added);
+                }
+                Err(error) => error,
+            };
+            if !is_temporary(&error) || !wait(&error).await {
+                return Err(error);
+            }
+            may_be_added |= matches!(error, AddPetError::Store(StoreFailure::OutcomeUnknown(_)));
+        }
+    }
+}
+
+/// The id of the API key of imports. No other key has it: others have 11 digits or a number.
+fn api_key_id() -> ApiKeyId {
+    ApiKeyId::parse("import").expect("a valid id")
 }
 
 /// Whether the same create can succeed later.
@@ -106,7 +111,7 @@ fn is_temporary(error: &AddPetError) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::{cell::Cell, collections::HashSet, future::ready};
+    use std::{collections::HashSet, future::ready};
 
     use super::*;
     use crate::{
@@ -116,9 +121,9 @@ mod tests {
 
     type Attempt = Result<AddedPet, AddPetError>;
 
-    fn added(replayed: bool) -> Attempt {
+    fn added(replayed: bool) -> AddedPet {
         let pet = pet(1);
-        Ok(AddedPet { pet, replayed })
+        AddedPet { pet, replayed }
     }
 
     fn failure(failure: StoreFailure) -> Attempt {
@@ -132,12 +137,17 @@ mod tests {
         repository
             .expect_add()
             .returning(move |_| attempts.next().expect("no further attempt"));
-        let left = Cell::new(waits);
-        let wait = |_: &AddPetError| ready(left.replace(left.get().saturating_sub(1)) > 0);
-        let imported = ImportPets::new(Arc::new(repository), "a".to_owned())
-            .execute(new_pet(), wait)
+        let mut left = waits;
+        let wait = |_: &AddPetError| {
+            let repeats = left > 0;
+            left = left.saturating_sub(1);
+            ready(repeats)
+        };
+        let request = ImportRequests::new("a".to_owned()).next(new_pet());
+        let imported = ImportPets::new(Arc::new(repository))
+            .execute(request, wait)
             .await;
-        assert_eq!(left.get(), 0, "waits that were not needed");
+        assert_eq!(left, 0, "waits that were not needed");
         imported.map(|added| added.replayed)
     }
 
@@ -149,7 +159,7 @@ mod tests {
             failure(StoreFailure::Timeout),
             failure(StoreFailure::OutcomeUnknown("closed".into())),
             Err(AddPetError::IdempotencyConflict),
-            added(false),
+            Ok(added(false)),
         ];
         assert!(!import(attempts, 5).await.unwrap());
     }
@@ -167,29 +177,25 @@ mod tests {
 
     #[tokio::test]
     async fn a_pet_of_an_attempt_with_an_unknown_outcome_counts_as_added() {
-        assert!(import(vec![added(true)], 0).await.unwrap());
+        assert!(import(vec![Ok(added(true))], 0).await.unwrap());
         let unknown = failure(StoreFailure::OutcomeUnknown("closed".into()));
-        assert!(!import(vec![unknown, added(true)], 1).await.unwrap());
+        assert!(!import(vec![unknown, Ok(added(true))], 1).await.unwrap());
         let refused = failure(StoreFailure::Overloaded);
-        assert!(import(vec![refused, added(true)], 1).await.unwrap());
+        assert!(import(vec![refused, Ok(added(true))], 1).await.unwrap());
     }
 
     #[test]
     fn an_idempotency_key_tells_the_import_the_pet_and_equal_pets_apart() {
         let keys = |name: &str| {
-            let repository = Arc::new(MockPetRepository::new());
-            let mut import = ImportPets::new(repository, name.to_owned());
+            let mut requests = ImportRequests::new(name.to_owned());
             let pets = [new_pet(), pet_named("Ida"), new_pet()];
-            pets.map(|pet| import.idempotency_key(&pet))
+            pets.map(|pet| requests.next(pet).idempotency_key.unwrap())
         };
         let first = keys("a");
         assert_eq!(keys("a"), first, "a repeated import has the same keys");
         let all: HashSet<_> = first.iter().chain(&keys("b")).cloned().collect();
         assert_eq!(all.len(), 6);
         let text = format!("a {} 2", hex::encode(PetDigest::from_pet(&new_pet()).0));
-        assert_eq!(
-            first[2],
-            IdempotencyKey::new(ApiKeyId::parse("import").unwrap(), &text)
-        );
+        assert_eq!(first[2], IdempotencyKey::new(api_key_id(), &text));
     }
 }

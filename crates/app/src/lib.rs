@@ -59,7 +59,7 @@ pub use copy_store::{CopyError, CopyStore, CopySummary, ImportedApiKeys};
 pub use diagnosis::{Finding, Verdict};
 pub use exports::ExportPets;
 pub use idempotency_key::{IdempotencyKey, PetDigest};
-pub use imports::ImportPets;
+pub use imports::{ImportPets, ImportRequests};
 pub use keys::{
     IssueApiKey, IssueOutcome, ListApiKeys, ListedApiKeys, ReadAuditLog, RevokeApiKey,
     RotateApiKey, RotatedApiKey, TokenOrigin,

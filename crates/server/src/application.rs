@@ -12,7 +12,6 @@ mod tests;
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use animal_store_adapters_http::{HttpListener, HttpServer, InFlight, serve_api, serve_management};
-use animal_store_adapters_sqlite::FileUse;
 use animal_store_app::CheckReadiness;
 use animal_store_telemetry::process_metrics;
 use anyhow::{anyhow, ensure};
@@ -95,7 +94,7 @@ impl Application {
         Self::start(
             config,
             listeners,
-            SharedFile::new(FileUse::Create),
+            SharedFile::of_service(),
             dropped_log_lines,
         )
         .await

@@ -11,41 +11,34 @@
 //! **Proof.** `crates/server/tests/process`, above all `command_line.rs`, `keys.rs` and `configuration.rs`.
 
 mod command;
-mod copy;
 mod doctor;
-mod encryption;
 mod health;
-mod import;
-mod key_list;
-mod keys;
+mod migrate;
 mod options;
-mod pets;
 mod quickstart;
 mod serve;
+mod stores;
 
-use std::{
-    env,
-    path::PathBuf,
-    process::ExitCode,
-    time::{Duration, Instant},
+use std::{env, process::ExitCode, time::Duration};
+
+use animal_store_adapters_cli::{
+    ClosedOutput, UsageError, backup::BackupArgs, copy::CopyArgs, doctor::DoctorArgs, keys, pets,
+    print,
 };
-
 use animal_store_adapters_http::{PublicUrl, openapi_document};
-use animal_store_adapters_postgres::Migrations;
-use animal_store_adapters_sqlite::{SqliteFile, SqliteFileError};
+use animal_store_adapters_sqlite::SqliteFileError;
 use animal_store_telemetry::stderr;
 use anyhow::bail;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use rlimit::{Resource, setrlimit};
 
-pub(crate) use self::command::InvalidConfig;
 use self::{
-    command::{ClosedOutput, block_on, duration_since, move_pets, print, start},
+    command::{block_on, move_pets},
     options::Options,
 };
 use crate::{
-    config::{Config, ConfigError, Sources, SqliteConfig, StorageConfig, duration, template},
+    config::{Config, ConfigError, duration, template},
     version,
 };
 
@@ -72,11 +65,7 @@ enum Command {
     #[command(subcommand)]
     Keys(keys::Command),
     /// Examines the file, PostgreSQL, Redis and the certificate, and changes none of them.
-    Doctor {
-        /// Prints a JSON document.
-        #[arg(long)]
-        json: bool,
-    },
+    Doctor(DoctorArgs),
     /// Queries /ready of the configured management listener and prints its body: exit code 0 if the instance is ready.
     Health {
         /// Time for the whole request, such as 500ms.
@@ -100,18 +89,14 @@ enum Command {
     #[command(subcommand)]
     Pets(pets::Command),
     /// Copies pets, idempotency keys and API keys from one store to another. The environment is ignored.
-    Copy(copy::CopyArgs),
+    Copy(CopyArgs),
     /// Prints the completions of the command line for a shell.
     Completions {
         /// The shell.
         shell: Shell,
     },
     /// Copies pets, idempotency keys and API keys into a new SQLite file, which is a store of its own.
-    Backup {
-        /// SQLite file to create, with mode 0600.
-        #[arg(value_name = "FILE")]
-        file: PathBuf,
-    },
+    Backup(BackupArgs),
 }
 
 #[derive(Debug, Subcommand)]
@@ -131,7 +116,7 @@ pub fn run() -> ExitCode {
         Err(error) => {
             stderr::write_line(&format!("{error:#}"));
             let file = error.downcast_ref::<SqliteFileError>();
-            let is_invalid = error.is::<InvalidConfig>()
+            let is_invalid = error.is::<UsageError>()
                 || error.is::<ConfigError>()
                 || file.is_some_and(SqliteFileError::is_not_believed);
             ExitCode::from(if is_invalid { 2 } else { 1 })
@@ -152,25 +137,23 @@ fn execute(command: Command, options: &Options) -> anyhow::Result<()> {
             }
             print(lines.join("\n") + "\n")
         }
-        Command::Config(ConfigCommand::Init) => {
-            print(template(&options.set).map_err(InvalidConfig)?)
-        }
-        Command::Keys(command) => block_on(keys::run(command, &sources()?)),
-        Command::Pets(command) => move_pets(pets::run(command, &sources()?)),
-        Command::Migrate { dry_run } => block_on(migrate(dry_run, &sources()?)),
-        Command::Backup { file } => move_pets(copy::back_up(&file, &sources()?)),
+        Command::Config(ConfigCommand::Init) => print(template(&options.set).map_err(UsageError)?),
+        Command::Keys(command) => block_on(stores::keys(command, &sources()?)),
+        Command::Pets(command) => move_pets(stores::pets(command, &sources()?)),
+        Command::Migrate { dry_run } => block_on(migrate::run(dry_run, &sources()?)),
+        Command::Backup(args) => move_pets(stores::back_up(args, &sources()?)),
         Command::Copy(_) if *options != Options::default() => {
-            bail!(InvalidConfig(
+            bail!(UsageError(
                 "no option selects the stores of copy but --from and --to".to_owned()
             ))
         }
-        Command::Copy(args) => move_pets(copy::run(&args)),
+        Command::Copy(args) => move_pets(stores::copy(args)),
         Command::OpenApi { server } => {
             let server = server.as_deref().map(PublicUrl::parse).transpose();
-            let server = server.map_err(|error| InvalidConfig(format!("--server {error}")))?;
+            let server = server.map_err(|error| UsageError(format!("--server {error}")))?;
             print(openapi_document(server.as_ref()).as_bytes())
         }
-        Command::Doctor { json } => block_on(doctor::run(json, &sources()?)),
+        Command::Doctor(args) => block_on(doctor::run(&args, &sources()?)),
         Command::Health { timeout } => block_on(health::run(timeout, &sources()?)),
         Command::Completions { shell } => {
             let mut script = Vec::new();
@@ -180,48 +163,6 @@ fn execute(command: Command, options: &Options) -> anyhow::Result<()> {
             print(script)
         }
     }
-}
-
-/// Prints the versions of the migrations that it runs, one per line.
-async fn migrate(dry_run: bool, sources: &Sources) -> anyhow::Result<()> {
-    let started = Instant::now();
-    let (storage, _log) = start(sources, StorageConfig::read)?;
-    let versions = match storage {
-        StorageConfig::Postgres(postgres) => {
-            let migrations =
-                Migrations::new(postgres.migrate_endpoint, postgres.settings.connect_timeout);
-            if dry_run {
-                migrations.pending().await?
-            } else {
-                let versions = migrations.run().await?;
-                if migrations.advance_sequence().await? {
-                    tracing::info!(
-                        "the sequence of ids was behind the greatest id, and was set to it"
-                    );
-                }
-                versions
-            }
-        }
-        StorageConfig::Sqlite(SqliteConfig { path, .. }) if dry_run => SqliteFile::pending(&path)?,
-        StorageConfig::Sqlite(sqlite) => {
-            SqliteFile::migrate(&sqlite.path, sqlite.settings.timeout)?
-        }
-        StorageConfig::Memory { .. } => bail!("storage.backend is memory, which has no schema"),
-    };
-    if versions.is_empty() {
-        tracing::info!("no migration is pending");
-    } else if !dry_run {
-        tracing::info!(
-            duration = duration_since(started),
-            "the migrations were run"
-        );
-    }
-    print(
-        versions
-            .iter()
-            .flat_map(|version| [version, "\n"])
-            .collect::<String>(),
-    )
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ use url::Url;
 pub(crate) use self::{
     declaration::duration,
     http::read_tls,
-    keys::KeysConfig,
+    keys::{KeysConfig, RedisKeysConfig},
     service::{LogConfig, RELOAD_TARGET, read_management},
     values::Values,
 };

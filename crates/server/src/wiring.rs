@@ -1,23 +1,136 @@
 //! Selects the adapter behind each port. No other module chooses an adapter.
+//!
+//! Each backend has a file with everything that the program does with it: the start of the service, commands, copies,
+//! migrations, and what `doctor` examines.
 
-mod stores;
+mod memory;
+mod postgres;
+mod redis;
+mod sqlite;
 
 use std::sync::Arc;
 
 use animal_store_adapters_http::UseCases;
-use animal_store_adapters_memory::MemoryApiKeyDirectory;
-use animal_store_adapters_postgres::PgApiKeyStore;
-use animal_store_adapters_redis::{RedisApiKeyDirectory, RedisApiKeyUses};
-use animal_store_adapters_sqlite::SqliteApiKeyStore;
 use animal_store_app::{
-    Authenticate, CheckReadiness, CreatePet, GetPet, ListPets,
-    ports::{ApiKeyDirectory, ApiKeyUses, Readiness},
+    Authenticate, CheckReadiness, CreatePet, Finding, GetPet, ListPets,
+    ports::{ApiKeyDirectory, ApiKeyStore, ApiKeyUses, BulkStorage, PetRepository, Readiness},
 };
+use async_trait::async_trait;
 use prometheus_client::registry::Registry;
 use tokio::task::JoinHandle;
 
-pub(crate) use self::stores::{SharedFile, Storage, api_key_store, bulk_storage};
+pub(crate) use self::sqlite::SharedFile;
+use self::{
+    memory::{MemoryKeys, MemoryPets},
+    postgres::Postgres,
+    redis::Redis,
+    sqlite::Sqlite,
+};
 use crate::config::{KeysConfig, StorageConfig};
+
+const EXPOSED: &str = "machines on the way can read and change what is sent: the connection to another machine does \
+                       not require TLS with a certificate that is checked";
+
+/// Creates the repository of one worker.
+pub(crate) type NewRepository = Arc<dyn Fn() -> Arc<dyn PetRepository> + Send + Sync>;
+
+/// A storage of pets that was started.
+pub(crate) struct Storage {
+    pub(crate) new_repository: NewRepository,
+    /// `None`: always ready.
+    pub(crate) readiness: Option<Arc<dyn Readiness>>,
+    /// Resolves after the last repository is dropped and all queued creates have their response.
+    pub(crate) writer: Option<JoinHandle<()>>,
+}
+
+/// A source of API keys that was started.
+pub(crate) struct Keys {
+    directory: Arc<dyn ApiKeyDirectory>,
+    uses: Arc<dyn ApiKeyUses>,
+    /// `None`: always ready.
+    readiness: Option<Arc<dyn Readiness>>,
+    /// See [`Adapters::uses_writer`].
+    writer: Option<JoinHandle<()>>,
+}
+
+/// A backend of pets.
+#[async_trait]
+pub(crate) trait PetsBackend: Send + Sync {
+    /// Starts the storage of the service.
+    async fn start(
+        &self,
+        file: &mut SharedFile,
+        registry: &mut Registry,
+    ) -> anyhow::Result<Storage>;
+
+    /// Starts the storage of a command. No migration is run, and a storage that is not available is an error.
+    async fn start_for_command(&self, file: &mut SharedFile) -> anyhow::Result<Storage>;
+
+    /// Opens one side of a copy. A source is read with the rights of the service, and a target is written with those of
+    /// migrations.
+    async fn open_bulk(&self, file: &mut SharedFile) -> anyhow::Result<Arc<dyn BulkStorage>>;
+
+    /// Runs the pending migrations, unless `dry_run` is set. Returns their versions.
+    async fn migrate(&self, dry_run: bool) -> anyhow::Result<Vec<String>>;
+
+    /// Examines the storage, and the API keys if they are in it.
+    async fn diagnose(&self, keys: &KeysConfig) -> Vec<Finding>;
+
+    /// Returns a warning if others can read the connections to the storage.
+    fn exposure(&self) -> Option<Finding> {
+        None
+    }
+}
+
+/// A backend of API keys.
+#[async_trait]
+pub(crate) trait KeysBackend: Send + Sync {
+    /// Starts the source of the service.
+    async fn start(&self, file: &mut SharedFile, registry: &mut Registry) -> anyhow::Result<Keys>;
+
+    /// Opens the store that issues API keys. `None`: the API keys are part of the configuration.
+    async fn open_store(
+        &self,
+        file: &mut SharedFile,
+    ) -> anyhow::Result<Option<Arc<dyn ApiKeyStore>>>;
+
+    /// Examines the source, unless it is examined as the storage of pets.
+    async fn diagnose(&self, storage: &StorageConfig) -> Vec<Finding>;
+
+    /// Returns a warning if others can read the connections to the source.
+    fn exposure(&self) -> Option<Finding> {
+        None
+    }
+}
+
+impl StorageConfig {
+    pub(crate) fn backend(&self) -> Box<dyn PetsBackend + '_> {
+        match self {
+            Self::Sqlite(sqlite) => Box::new(Sqlite(sqlite)),
+            Self::Memory {
+                idempotency_retention,
+            } => Box::new(MemoryPets(*idempotency_retention)),
+            Self::Postgres(postgres) => Box::new(Postgres(postgres)),
+        }
+    }
+}
+
+impl KeysConfig {
+    pub(crate) fn backend(&self) -> Box<dyn KeysBackend + '_> {
+        match self {
+            Self::Sqlite(sqlite) => Box::new(Sqlite(sqlite)),
+            Self::Memory { tokens } => Box::new(MemoryKeys(tokens)),
+            Self::Postgres(postgres) => Box::new(Postgres(postgres)),
+            Self::Redis(redis) => Box::new(Redis(redis)),
+        }
+    }
+}
+
+/// Returns a warning about each store whose connections others can read.
+pub(crate) fn exposures(storage: &StorageConfig, keys: &KeysConfig) -> Vec<Finding> {
+    let exposures = [storage.backend().exposure(), keys.backend().exposure()];
+    exposures.into_iter().flatten().collect()
+}
 
 /// What the selected adapters have besides their use cases. Nothing of it keeps them open.
 pub(crate) struct Adapters {
@@ -30,16 +143,6 @@ pub(crate) struct Adapters {
     pub(crate) uses_writer: Option<JoinHandle<()>>,
 }
 
-/// The source of API keys.
-struct Keys {
-    directory: Arc<dyn ApiKeyDirectory>,
-    uses: Arc<dyn ApiKeyUses>,
-    /// `None`: always ready.
-    readiness: Option<Arc<dyn Readiness>>,
-    /// See [`Adapters::uses_writer`].
-    writer: Option<JoinHandle<()>>,
-}
-
 /// Starts the adapters. Returns the function that creates the use cases of one worker, with or without the deprecated
 /// `getPet`. The adapters end after this function and all its use cases are dropped, in any order: each writer ends by
 /// itself, and the shutdown waits for both.
@@ -50,20 +153,19 @@ pub(crate) async fn start(
     registry: &mut Registry,
     serves_get_pet: bool,
 ) -> anyhow::Result<(impl Fn() -> UseCases + Clone + Send + 'static, Adapters)> {
-    let (pets, api_keys) = (storage.to_string(), keys.to_string());
     let Storage {
         new_repository,
         readiness: storage_probe,
         writer,
-    } = Storage::start(storage, &mut file, registry).await?;
+    } = storage.backend().start(&mut file, registry).await?;
     let Keys {
         directory,
         uses,
         readiness: keys_probe,
         writer: uses_writer,
-    } = Keys::start(keys, &mut file, registry).await?;
+    } = keys.backend().start(&mut file, registry).await?;
     file.register_metrics(registry);
-    tracing::info!(pets, api_keys, "storage selected");
+    tracing::info!(pets = %storage, api_keys = %keys, "storage selected");
     let adapters = Adapters {
         readiness: CheckReadiness::new(storage_probe, keys_probe),
         writer,
@@ -80,64 +182,4 @@ pub(crate) async fn start(
         }
     };
     Ok((use_cases, adapters))
-}
-
-impl Keys {
-    async fn start(
-        keys: KeysConfig,
-        file: &mut SharedFile,
-        registry: &mut Registry,
-    ) -> anyhow::Result<Self> {
-        Ok(match keys {
-            KeysConfig::Sqlite(sqlite) => {
-                let store = SqliteApiKeyStore::new(file.open(&sqlite).await?);
-                store.warn_of_backup().await?;
-                let (uses, writer_end) = store.start_uses(registry);
-                let (directory, follower_end) = store.start_directory(registry);
-                let directory = Arc::new(directory);
-                Self {
-                    // The probe outlives the workers.
-                    readiness: Some(Arc::new(Arc::downgrade(&directory))),
-                    directory,
-                    uses: Arc::new(uses),
-                    writer: Some(tokio::spawn(async {
-                        _ = tokio::join!(writer_end, follower_end);
-                    })),
-                }
-            }
-            KeysConfig::Memory { tokens } => {
-                let directory = Arc::new(MemoryApiKeyDirectory::new(&tokens));
-                Self {
-                    uses: directory.clone(),
-                    directory,
-                    readiness: None,
-                    writer: None,
-                }
-            }
-            KeysConfig::Postgres(postgres) => {
-                let store = PgApiKeyStore::new(postgres.endpoint, postgres.settings);
-                let (uses, writer) = store.start_uses(registry);
-                let directory = Arc::new(store.start_directory(registry));
-                Self {
-                    readiness: Some(directory.clone()),
-                    directory,
-                    uses: Arc::new(uses),
-                    writer: Some(writer),
-                }
-            }
-            KeysConfig::Redis(redis) => {
-                let (uses, writer) =
-                    RedisApiKeyUses::start(redis.endpoint.clone(), &redis.directory, registry);
-                let directory =
-                    RedisApiKeyDirectory::connect(redis.endpoint, redis.directory, registry).await;
-                let directory = Arc::new(directory);
-                Self {
-                    readiness: Some(directory.clone()),
-                    directory,
-                    uses: Arc::new(uses),
-                    writer: Some(writer),
-                }
-            }
-        })
-    }
 }

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use animal_store_adapters_cli::{UsageError, print};
 use anyhow::{Context, bail};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -14,7 +15,6 @@ use tokio::{
     time::timeout,
 };
 
-use super::command::{InvalidConfig, print};
 use crate::config::{self, Sources, read_management};
 
 pub(super) const TIMEOUTS: RangeInclusive<Duration> =
@@ -23,7 +23,7 @@ pub(super) const TIMEOUTS: RangeInclusive<Duration> =
 pub(super) async fn run(time: Duration, sources: &Sources) -> anyhow::Result<()> {
     let listen = config::load(sources, |values| Some(read_management(values)))?;
     let listen = listen.filter(|listen| listen.port() != 0).ok_or_else(|| {
-        InvalidConfig("management.listen has no fixed port: /ready has no known address".to_owned())
+        UsageError("management.listen has no fixed port: /ready has no known address".to_owned())
     })?;
     let response = timeout(time, query(listen)).await;
     let response =

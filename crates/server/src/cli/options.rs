@@ -8,9 +8,9 @@ use std::{
 };
 
 use animal_store_adapter_kit::Believed;
+use animal_store_adapters_cli::UsageError;
 use clap::Args;
 
-use super::InvalidConfig;
 use crate::config::{ConfigError, Sources};
 
 /// The configuration files of which the first that exists is read if no other is named: that of the working directory,
@@ -45,7 +45,7 @@ impl Options {
     pub(super) fn check(
         &self,
         arguments: impl Iterator<Item = OsString>,
-    ) -> Result<(), InvalidConfig> {
+    ) -> Result<(), UsageError> {
         let is_set = |argument: &OsString| {
             argument == "--set" || argument.as_encoded_bytes().starts_with(b"--set=")
         };
@@ -56,7 +56,7 @@ impl Options {
             > self.set.len()
         {
             let reason = "--set must be before the command or after it, not on both sides of it";
-            return Err(InvalidConfig(reason.to_owned()));
+            return Err(UsageError(reason.to_owned()));
         }
         Ok(())
     }
@@ -158,7 +158,7 @@ mod tests {
         Options::from_arg_matches(&command.get_matches_from(args.split(' '))).unwrap()
     }
 
-    fn check(args: &str) -> Result<(), InvalidConfig> {
+    fn check(args: &str) -> Result<(), UsageError> {
         parse(args).check(args.split(' ').map(Into::into))
     }
 

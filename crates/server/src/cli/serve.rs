@@ -1,5 +1,4 @@
 use animal_store_adapters_http::{ConnectionLimits, HttpListener, management_limits};
-use animal_store_adapters_sqlite::FileUse;
 use animal_store_telemetry::Traces;
 use anyhow::{Context, bail};
 use prometheus_client::metrics::counter::Counter;
@@ -9,15 +8,15 @@ use tokio::{
     time::{Instant, sleep, sleep_until},
 };
 
-use super::{command::block_on, encryption, options::Options, quickstart};
+use super::{command::block_on, options::Options, quickstart};
 use crate::{
     application::{Application, Listeners},
-    config::{Config, ShutdownConfig},
+    config::{Config, KeysConfig, ShutdownConfig},
     reload::Reload,
     service_manager::{is_notified, notify_ready, notify_stopping, take_socket},
     shutdown::Signals,
     version,
-    wiring::SharedFile,
+    wiring::{SharedFile, exposures},
 };
 
 /// Files that are neither connections of clients nor of the storage: listeners, the main runtime, Redis, the log.
@@ -98,11 +97,14 @@ async fn start(
              http.trusted_proxies"
         );
     }
-    for finding in encryption::examine(&config.storage, &config.keys) {
+    for finding in exposures(&config.storage, &config.keys) {
         tracing::warn!("{}: {}", finding.found, finding.advice.unwrap_or_default());
     }
-    let mut file = SharedFile::new(FileUse::Create);
-    quickstart::run(&mut config, address, &mut file, options, is_managed).await?;
+    let mut file = SharedFile::of_service();
+    let first_token = quickstart::run(&config, address, &mut file, options, is_managed).await?;
+    if let (Some(token), KeysConfig::Memory { tokens }) = (first_token, &mut config.keys) {
+        tokens.push(token);
+    }
     let application = Application::start(config, listeners, file, dropped_log_lines).await?;
     let management = application
         .management_address()

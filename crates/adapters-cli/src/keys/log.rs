@@ -1,0 +1,78 @@
+//! `animal-store keys log`: the audit log of the API keys, as a table and as JSON.
+
+use animal_store_app::{AuditEntry, ReadAuditLog};
+use serde::Serialize;
+
+use super::list::{scopes, time};
+use crate::output::{print, table};
+
+/// A change of a key, as `keys log` prints it.
+#[derive(Serialize)]
+struct AuditRow {
+    at: String,
+    by: String,
+    change: String,
+    id: String,
+    label: String,
+    scopes: Vec<&'static str>,
+    expires: Option<String>,
+    old_token_ends: Option<String>,
+}
+
+/// Prints a row per entry of the audit log.
+pub(super) async fn run(log: &ReadAuditLog, as_json: bool) -> anyhow::Result<()> {
+    let entries = log.execute().await?;
+    let rows: Vec<_> = entries.into_iter().map(AuditRow::from).collect();
+    print(if as_json {
+        serde_json::to_string_pretty(&rows)? + "\n"
+    } else {
+        text(&rows)
+    })
+}
+
+impl From<AuditEntry> for AuditRow {
+    fn from(entry: AuditEntry) -> Self {
+        Self {
+            at: time(entry.at),
+            by: entry.by,
+            change: entry.change,
+            id: entry.key.id.to_string(),
+            label: entry.key.label.as_str().to_owned(),
+            scopes: scopes(&entry.key),
+            expires: entry.expires.map(time),
+            old_token_ends: entry.old_token_ends.map(time),
+        }
+    }
+}
+
+impl AuditRow {
+    fn cells(&self) -> [String; 8] {
+        let or_dash = |time: &Option<String>| time.clone().unwrap_or_else(|| "-".to_owned());
+        [
+            self.at.clone(),
+            self.by.clone(),
+            self.change.clone(),
+            self.id.clone(),
+            self.label.clone(),
+            self.scopes.join(","),
+            or_dash(&self.expires),
+            or_dash(&self.old_token_ends),
+        ]
+    }
+}
+
+fn text(rows: &[AuditRow]) -> String {
+    let head = [
+        "AT",
+        "BY",
+        "CHANGE",
+        "ID",
+        "LABEL",
+        "SCOPES",
+        "EXPIRES",
+        "OLD TOKEN ENDS",
+    ];
+    let mut lines = vec![head.map(str::to_owned)];
+    lines.extend(rows.iter().map(AuditRow::cells));
+    table(&lines)
+}

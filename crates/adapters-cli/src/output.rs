@@ -1,0 +1,62 @@
+//! What commands print on standard output.
+
+use std::{
+    io::{self, Write},
+    time::{Duration, Instant},
+};
+
+use anyhow::Context;
+use thiserror::Error;
+
+/// The program that read standard output has closed it. As usual in a pipe, nothing is printed about it.
+#[derive(Debug, Error)]
+#[error("standard output was closed")]
+pub struct ClosedOutput;
+
+/// Prints the result of a command.
+///
+/// # Errors
+/// If standard output cannot be written.
+pub fn print(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
+    io::stdout()
+        .write_all(text.as_ref())
+        .context("the result cannot be written to standard output")
+}
+
+/// Prints the result of a command that moves pets: a name and a value per line, and how long it took.
+pub(crate) fn print_result(lines: &[(&str, String)], started: Instant) -> anyhow::Result<()> {
+    let duration = ("duration", duration_since(started));
+    lines
+        .iter()
+        .chain([&duration])
+        .try_for_each(|(name, value)| print(format!("{name}: {value}\n")))
+}
+
+/// Formats the time that has passed, such as `3m 20s 15ms`.
+pub fn duration_since(started: Instant) -> String {
+    let duration = started.elapsed();
+    humantime::format_duration(Duration::new(
+        duration.as_secs(),
+        duration.subsec_millis() * 1_000_000,
+    ))
+    .to_string()
+}
+
+/// Aligns the cells of each column.
+pub(crate) fn table<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> String {
+    let mut widths = [0; COLUMNS];
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = cell.chars().count().max(*width);
+        }
+    }
+    let line = |row: &[String; COLUMNS]| {
+        let cells: Vec<_> = row
+            .iter()
+            .zip(widths)
+            .map(|(cell, width)| format!("{cell:width$}"))
+            .collect();
+        cells.join("  ").trim_end().to_owned() + "\n"
+    };
+    rows.iter().map(line).collect()
+}

@@ -1,0 +1,77 @@
+use std::{
+    fs,
+    io::{self, Read},
+    os::unix::fs::FileTypeExt,
+    path::Path,
+};
+
+use anyhow::{Context, bail};
+use sha2::{Digest, Sha256};
+use tokio::{
+    fs::File,
+    io::{AsyncRead, stdin},
+};
+
+use super::lines::READ_BYTES;
+use crate::UsageError;
+
+/// What an import reads.
+pub(super) enum Source<'a> {
+    StandardInput,
+    File(&'a Path),
+}
+
+impl<'a> Source<'a> {
+    pub(super) fn of(path: &'a Path) -> Self {
+        if path.as_os_str() == "-" {
+            Self::StandardInput
+        } else {
+            Self::File(path)
+        }
+    }
+
+    /// Returns the name of the import: the given one, or the digest of the file.
+    pub(super) fn import_name(&self, given: Option<String>) -> anyhow::Result<String> {
+        if let Some(name) = given {
+            return Ok(name);
+        }
+        match self {
+            Self::File(path) if !is_pipe(path) => digest(path).with_context(|| unreadable(path)),
+            Self::File(_) | Self::StandardInput => {
+                let reason = "standard input and a pipe can be read only once: add --name";
+                bail!(UsageError(reason.to_owned()))
+            }
+        }
+    }
+
+    pub(super) async fn open(&self) -> anyhow::Result<Box<dyn AsyncRead + Send + Unpin>> {
+        match self {
+            Self::StandardInput => Ok(Box::new(stdin())),
+            Self::File(path) => {
+                let file = File::open(path).await;
+                Ok(Box::new(file.with_context(|| unreadable(path))?))
+            }
+        }
+    }
+}
+
+fn unreadable(path: &Path) -> String {
+    format!("{} cannot be read", path.display())
+}
+
+fn is_pipe(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|input| input.file_type().is_fifo())
+}
+
+/// Returns the SHA-256 digest of a file.
+fn digest(path: &Path) -> io::Result<String> {
+    let mut file = fs::File::open(path)?;
+    let mut sha256 = Sha256::new();
+    let mut buffer = vec![0; READ_BYTES];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(hex::encode(sha256.finalize())),
+            read => sha256.update(&buffer[..read]),
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Commands on the stores that the configuration selects: opens them and runs the command.
+
+use std::{os::unix::fs::MetadataExt, path::Path};
+
+use animal_store_adapter_kit::this_user;
+use animal_store_adapters_cli::{
+    StoreUse, UsageError,
+    backup::{self, Backup, BackupArgs},
+    copy::{self, CopiedStores, CopyArgs},
+    keys::{self, OpenedKeys},
+    pets::{self, OpenedPets},
+};
+use animal_store_adapters_sqlite::{NewBackup, SqliteApiKeyStore};
+use animal_store_app::CopyStore;
+use anyhow::{Context, ensure};
+use nix::unistd::gethostname;
+
+use super::command::{check_log, log_warnings, start};
+use crate::{
+    config::{self, KeysConfig, Sources, StorageConfig, Values},
+    wiring::SharedFile,
+};
+
+/// Where pets and API keys are.
+type Stores = (StorageConfig, KeysConfig);
+
+/// Runs a command of `keys`.
+pub(super) async fn keys(command: keys::Command, sources: &Sources) -> anyhow::Result<()> {
+    let (config, log) = start(sources, KeysConfig::read)?;
+    let open = async |usage| {
+        let mut file = SharedFile::of_command(usage);
+        let store = config.backend().open_store(&mut file).await?;
+        let store =
+            store.context("keys.backend is memory: the API keys are set by keys.memory.tokens")?;
+        Ok(OpenedKeys {
+            store,
+            place: config.administered(),
+            operator: operator(),
+        })
+    };
+    keys::run(command, open).await?;
+    check_log(&log)
+}
+
+/// Runs a command of `pets`.
+pub(super) async fn pets(command: pets::Command, sources: &Sources) -> anyhow::Result<()> {
+    let (config, _log) = start(sources, StorageConfig::read)?;
+    let open = async |usage| {
+        let mut file = SharedFile::of_command(usage);
+        let storage = config.backend().start_for_command(&mut file).await?;
+        Ok(OpenedPets {
+            repository: (storage.new_repository)(),
+            writer: storage.writer,
+        })
+    };
+    pets::run(command, open).await
+}
+
+/// Runs `copy`.
+pub(super) async fn copy(args: CopyArgs) -> anyhow::Result<()> {
+    // The log is that of the target.
+    let target = start(&sources_of(&args.to), read_stores);
+    let (to, _log) = target.with_context(|| args.to.display().to_string())?;
+    let open = async |args: CopyArgs| {
+        let from = load_path(&args.from)?;
+        ensure!(
+            location(&from.0) != location(&to.0),
+            UsageError(format!(
+                "{} and {} name the same store",
+                args.from.display(),
+                args.to.display()
+            ))
+        );
+        open_copy(from, to, !args.without_keys).await
+    };
+    copy::run(args, open).await
+}
+
+/// Runs `backup`.
+pub(super) async fn back_up(args: BackupArgs, sources: &Sources) -> anyhow::Result<()> {
+    let (stores, _log) = start(sources, read_stores)?;
+    backup::run(args, async |file: &Path| write_backup(stores, file).await).await
+}
+
+async fn write_backup(from: Stores, file: &Path) -> anyhow::Result<Backup> {
+    if let (StorageConfig::Sqlite(sqlite), KeysConfig::Sqlite(_)) = &from {
+        let source = SharedFile::of_command(StoreUse::Read).open(sqlite).await?;
+        let backup = NewBackup::create(file)?;
+        let pets = backup.vacuum_from(source).await?;
+        backup.finish()?;
+        return Ok(Backup::Snapshot { pets });
+    }
+    let backup = NewBackup::create(file)?;
+    let to = load_path(&backup.path())?;
+    let stores = open_copy(from, to, true).await?;
+    let summary = stores.copy.execute().await?;
+    // Closes the file.
+    drop(stores);
+    backup.finish()?;
+    Ok(Backup::Copy(summary))
+}
+
+/// Opens both sides of a copy.
+async fn open_copy(
+    (from, from_keys): Stores,
+    (to, to_keys): Stores,
+    has_keys: bool,
+) -> anyhow::Result<CopiedStores> {
+    let mut source = SharedFile::of_command(StoreUse::Read);
+    let mut target = SharedFile::of_command(StoreUse::Create);
+    let from = from.backend().open_bulk(&mut source).await?;
+    let to = to.backend().open_bulk(&mut target).await?;
+    if !has_keys {
+        return Ok(CopiedStores {
+            copy: CopyStore::new(from, to, None),
+            target_keys: None,
+        });
+    }
+    if let KeysConfig::Sqlite(sqlite) = &from_keys {
+        let keys = SqliteApiKeyStore::new(source.open(sqlite).await?);
+        keys.warn_of_backup().await?;
+    }
+    let from_keys = from_keys.backend().open_store(&mut source).await?;
+    let to_keys = to_keys.backend().open_store(&mut target).await?;
+    let api_keys = from_keys.zip(to_keys.clone());
+    Ok(CopiedStores {
+        copy: CopyStore::new(from, to, api_keys),
+        target_keys: to_keys,
+    })
+}
+
+/// Reads the stores in a configuration file, or those of an SQLite file, and logs the warnings.
+fn load_path(path: &Path) -> anyhow::Result<Stores> {
+    let loaded = config::load(&sources_of(path), |values| {
+        let stores = read_stores(values);
+        log_warnings(&values.warnings);
+        stores
+    });
+    loaded.with_context(|| path.display().to_string())
+}
+
+/// Returns a configuration file or an SQLite file as sources. The environment is ignored: it would change both sides.
+fn sources_of(path: &Path) -> Sources {
+    let mut sources = Sources::default();
+    if path
+        .extension()
+        .is_some_and(|extension| extension == "toml")
+    {
+        sources.file = Some(path.to_owned());
+    } else {
+        let file = path.display().to_string();
+        sources.flags = vec![("storage.sqlite.path".to_owned(), file)];
+    }
+    sources
+}
+
+pub(super) fn read_stores(values: &mut Values) -> Option<Stores> {
+    let storage = StorageConfig::read(values);
+    let keys = KeysConfig::read(values);
+    storage.zip(keys)
+}
+
+/// The backend, and where it keeps the pets. Equal for equal stores.
+fn location(storage: &StorageConfig) -> String {
+    match storage {
+        StorageConfig::Sqlite(sqlite) => {
+            let file = sqlite
+                .path
+                .metadata()
+                .map(|file| format!("{}:{}", file.dev(), file.ino()));
+            file.unwrap_or_else(|_| sqlite.path.display().to_string())
+        }
+        storage => storage.to_string(),
+    }
+}
+
+/// The user and the machine of this process, for the audit log.
+pub(super) fn operator() -> String {
+    let host = gethostname().unwrap_or_default();
+    format!("{}@{}", this_user(), host.to_string_lossy())
+}

@@ -1,0 +1,150 @@
+//! The backend `sqlite`: one file with pets, API keys, or both.
+
+use std::sync::Arc;
+
+use animal_store_adapters_cli::StoreUse;
+use animal_store_adapters_sqlite::{
+    FileUse, SqliteApiKeyStore, SqliteBulkStorage, SqliteFile, SqliteStorage,
+};
+use animal_store_app::{
+    Finding,
+    ports::{ApiKeyStore, BulkStorage},
+};
+use async_trait::async_trait;
+use prometheus_client::registry::Registry;
+use tokio::task::spawn_blocking;
+
+use super::{Keys, KeysBackend, NewRepository, PetsBackend, Storage};
+use crate::config::{KeysConfig, SqliteConfig, StorageConfig};
+
+pub(super) struct Sqlite<'a>(pub(super) &'a SqliteConfig);
+
+/// The SQLite file. The first adapter that needs it opens it, and the others share it.
+pub(crate) struct SharedFile {
+    usage: FileUse,
+    file: Option<SqliteFile>,
+}
+
+impl SharedFile {
+    /// The file of the service, which may create it.
+    pub(crate) const fn of_service() -> Self {
+        Self {
+            usage: FileUse::Create,
+            file: None,
+        }
+    }
+
+    /// The file of a command.
+    pub(crate) const fn of_command(usage: StoreUse) -> Self {
+        let usage = match usage {
+            StoreUse::Read => FileUse::Read,
+            StoreUse::Write => FileUse::Write,
+            StoreUse::Create => FileUse::WriteOrCreate,
+        };
+        Self { usage, file: None }
+    }
+
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.usage == FileUse::Read
+    }
+
+    pub(crate) async fn open(&mut self, config: &SqliteConfig) -> anyhow::Result<SqliteFile> {
+        if let Some(file) = &self.file {
+            return Ok(file.clone());
+        }
+        let path = config.path.clone();
+        let timeout = config.settings.timeout;
+        let usage = self.usage;
+        let opened = spawn_blocking(move || SqliteFile::open(&path, usage, timeout));
+        Ok(self.file.insert(opened.await??).clone())
+    }
+
+    /// Registers the metrics of the file, if it was opened.
+    pub(super) fn register_metrics(&self, registry: &mut Registry) {
+        if let Some(file) = &self.file {
+            file.register_metrics(registry);
+        }
+    }
+}
+
+#[async_trait]
+impl PetsBackend for Sqlite<'_> {
+    async fn start(
+        &self,
+        file: &mut SharedFile,
+        registry: &mut Registry,
+    ) -> anyhow::Result<Storage> {
+        let file = file.open(self.0).await?;
+        let (storage, writer) = SqliteStorage::start(&file, self.0.settings.clone(), registry)?;
+        let readiness = Some(storage.readiness());
+        let new_repository: NewRepository = Arc::new(move || Arc::new(storage.repository()));
+        Ok(Storage {
+            new_repository,
+            readiness,
+            writer: Some(writer),
+        })
+    }
+
+    async fn start_for_command(&self, file: &mut SharedFile) -> anyhow::Result<Storage> {
+        PetsBackend::start(self, file, &mut Registry::default()).await
+    }
+
+    async fn open_bulk(&self, file: &mut SharedFile) -> anyhow::Result<Arc<dyn BulkStorage>> {
+        Ok(Arc::new(SqliteBulkStorage::new(&file.open(self.0).await?)))
+    }
+
+    async fn migrate(&self, dry_run: bool) -> anyhow::Result<Vec<String>> {
+        let path = &self.0.path;
+        let versions = if dry_run {
+            SqliteFile::pending(path)
+        } else {
+            SqliteFile::migrate(path, self.0.settings.timeout)
+        };
+        Ok(versions?)
+    }
+
+    async fn diagnose(&self, _: &KeysConfig) -> Vec<Finding> {
+        self.examine().await
+    }
+}
+
+#[async_trait]
+impl KeysBackend for Sqlite<'_> {
+    async fn start(&self, file: &mut SharedFile, registry: &mut Registry) -> anyhow::Result<Keys> {
+        let store = SqliteApiKeyStore::new(file.open(self.0).await?);
+        store.warn_of_backup().await?;
+        let (uses, writer_end) = store.start_uses(registry);
+        let (directory, follower_end) = store.start_directory(registry);
+        let directory = Arc::new(directory);
+        Ok(Keys {
+            // The probe outlives the workers.
+            readiness: Some(Arc::new(Arc::downgrade(&directory))),
+            directory,
+            uses: Arc::new(uses),
+            writer: Some(tokio::spawn(async {
+                _ = tokio::join!(writer_end, follower_end);
+            })),
+        })
+    }
+
+    async fn open_store(
+        &self,
+        file: &mut SharedFile,
+    ) -> anyhow::Result<Option<Arc<dyn ApiKeyStore>>> {
+        let file = file.open(self.0).await?;
+        Ok(Some(Arc::new(SqliteApiKeyStore::new(file))))
+    }
+
+    async fn diagnose(&self, storage: &StorageConfig) -> Vec<Finding> {
+        match storage {
+            StorageConfig::Sqlite(_) => Vec::new(),
+            _ => self.examine().await,
+        }
+    }
+}
+
+impl Sqlite<'_> {
+    async fn examine(&self) -> Vec<Finding> {
+        animal_store_adapters_sqlite::diagnose(&self.0.path, self.0.settings.timeout).await
+    }
+}
