@@ -42,6 +42,11 @@ pub trait Request: Send + 'static {
     fn rows(&self) -> usize {
         1
     }
+
+    /// Whether no other request is in its batch.
+    fn is_alone(&self) -> bool {
+        false
+    }
 }
 
 /// Sends requests. When it is dropped, the takers empty the queue and end.
@@ -161,7 +166,13 @@ impl<R: Request> Taker<R> {
         let mut state = self.0.lock();
         let mut rows = 0;
         let fitting = state.requests.iter().take_while(|(_, pending)| {
-            rows = pending.request.rows().saturating_add(rows);
+            let request = &pending.request;
+            let own_rows = if request.is_alone() {
+                max_rows
+            } else {
+                request.rows()
+            };
+            rows = own_rows.saturating_add(rows);
             rows <= max_rows
         });
         let count = fitting.count().max(state.requests.len().min(1));

@@ -8,7 +8,7 @@
 //! batches; if its batch is slow, the next one leaves on another connection. A batch takes all requests that wait, up
 //! to a number of rows, before it is sent: a read sees every pet that was confirmed before it. A request that fails
 //! alone does not fail the others of its batch. A dispatcher replaces a connection that is lost or does not respond,
-//! with a backoff; if no dispatcher of a kind is connected, requests fail at once, except during the first attempt. It
+//! with a backoff; if no dispatcher of a queue is connected, requests fail at once, except during the first attempt. It
 //! replaces a session that refuses a statement which a new one may accept, and executes the batch again: what was
 //! refused had no effect. A panic of a dispatcher ends the process.
 //!
@@ -18,47 +18,39 @@
 
 mod dispatcher;
 mod execution;
+mod failure;
 mod replacement;
 mod session;
 mod statement;
 #[cfg(test)]
 mod tests;
 
-use animal_store_adapter_kit::{
-    metrics::QueueMetrics,
-    queue::{Sender, queue},
-};
+use animal_store_adapter_kit::queue::{Sender, queue};
 use futures_util::future::join_all;
 use tokio::{select, task::JoinHandle};
 
 pub(crate) use self::{
-    session::{Executed, Extent, Failure, Session},
+    failure::{Affected, Failure, Lost},
+    session::{Executed, Session},
     statement::SessionStatement,
 };
-use crate::{connection::ConnectionSettings, metrics::ConnectionMetrics};
+use crate::{connection::ConnectionSettings, purpose::Purpose};
 
-/// Creates a queue of this capacity for each kind, and starts dispatchers for all of them on the current runtime, with
-/// a connection each. When all senders are dropped, the dispatchers end.
-pub(crate) fn batching<S: Session, const KINDS: usize>(
+/// Creates the queue of this purpose, and starts its dispatchers on the current runtime, with a connection each. When
+/// the sender is dropped, the dispatchers end.
+pub(crate) fn batching<S: Session>(
+    purpose: Purpose,
     settings: &ConnectionSettings,
-    kinds: [&QueueMetrics; KINDS],
-    capacity: usize,
-    connection_metrics: &ConnectionMetrics,
-    connections: usize,
-) -> ([Sender<S::Request>; KINDS], Vec<JoinHandle<()>>) {
+) -> (Sender<S::Request>, Vec<JoinHandle<()>>) {
     // Longer than any batch that is executed once: two timeouts for its parts, and two attempts of three statements for
     // the last one.
-    let outcome_timeout = S::CHANGES_PETS.then(|| settings.postgres.timeout * 8);
-    let mut queues = Vec::new();
-    let senders = kinds.map(|metrics| {
-        let (sender, takers) = queue(capacity, outcome_timeout, metrics.clone());
-        queues.push(takers);
-        sender
-    });
-    (
-        senders,
-        dispatcher::start::<S>(queues, settings, connection_metrics, connections),
-    )
+    let outcome_timeout = purpose
+        .changes_pets()
+        .then(|| settings.postgres.timeout * 8);
+    let capacity = purpose.capacity(&settings.postgres);
+    let metrics = settings.metrics.queue(purpose).clone();
+    let (sender, takers) = queue(capacity, outcome_timeout, metrics);
+    (sender, dispatcher::start::<S>(purpose, takers, settings))
 }
 
 /// Starts a task that ends when these dispatchers have ended, or any dispatcher of the process has panicked.

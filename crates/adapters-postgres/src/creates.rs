@@ -6,7 +6,7 @@
 //! **Invariant.** At most one `add` per idempotency key inserts a pet, and its record and its pet are stored by one
 //! statement. While a key is in flight, from an `add` until its outcome is known, a second `add` waits within its
 //! timeout: in this process until the key is free, and for another process by retries, because PostgreSQL has locked
-//! the record. Each kind of create has its own queue and connection.
+//! the record. Each kind of create has its own queue and its own connection.
 //!
 //! **Proof.** In `tests/postgres`: `outcome.rs` (lost connections), `keyed_busy.rs` (keys in flight),
 //! `keyed_locks.rs` (locked records, several processes), `keyed_records.rs`, `add_plans.rs` (EXPLAIN). The unit test.
@@ -18,7 +18,11 @@ mod session;
 use std::{sync::Arc, time::Duration};
 
 use animal_store_adapter_kit::{backoff, queue::Sender};
-use animal_store_app::ports::{AddPet, AddPetError, AddedPet};
+use animal_store_app::{
+    IdempotencyKey,
+    ports::{AddPet, AddPetError, AddedPet},
+};
+use animal_store_domain::{NewPet, Pet};
 use tokio::{
     task::JoinHandle,
     time::{Instant, sleep, timeout_at},
@@ -32,10 +36,12 @@ use self::{
 use crate::{
     batching::{batching, watch_over},
     connection::ConnectionSettings,
+    purpose::Purpose,
 };
 
 /// Pauses between the retries of a create whose record another process has locked.
-const PAUSES: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(200)];
+const MIN_PAUSE: Duration = Duration::from_millis(10);
+const MAX_PAUSE: Duration = Duration::from_millis(200);
 
 /// Adds pets, for all workers of the process.
 pub(crate) struct Creates {
@@ -46,25 +52,11 @@ pub(crate) struct Creates {
 }
 
 impl Creates {
-    /// Starts both kinds on the current runtime, with one connection each: a second one makes the batches smaller. The
-    /// task ends with the dispatchers, or when any dispatcher of the process panics.
+    /// Starts both kinds on the current runtime. The task ends with the dispatchers, or when any dispatcher of the
+    /// process panics.
     pub(crate) fn start(settings: &ConnectionSettings) -> (Self, JoinHandle<()>) {
-        let (metrics, capacity) = (&settings.metrics, settings.postgres.max_waiting_creates);
-        let connections = &metrics.create_connections;
-        let ([plain], mut writers) = batching::<CreateSession<false>, 1>(
-            settings,
-            [&metrics.creates],
-            capacity,
-            connections,
-            1,
-        );
-        let ([keyed], keyed_writers) = batching::<CreateSession<true>, 1>(
-            settings,
-            [&metrics.keyed_creates],
-            capacity,
-            connections,
-            1,
-        );
+        let (plain, mut writers) = batching::<CreateSession>(Purpose::Creates, settings);
+        let (keyed, keyed_writers) = batching::<CreateSession>(Purpose::KeyedCreates, settings);
         writers.extend(keyed_writers);
         let creates = Self {
             plain,
@@ -76,45 +68,56 @@ impl Creates {
     }
 
     /// Adds a pet. Returns after its commit.
-    pub(crate) async fn add(
+    pub(crate) async fn add(&self, request: AddPet) -> Result<AddedPet, AddPetError> {
+        let pet = Arc::new(request.pet);
+        let response = match request.idempotency_key {
+            None => self.add_plain(&pet).await,
+            Some(key) => self.add_keyed(&pet, key).await,
+        };
+        let (id, replayed) = match response? {
+            Response::Added(id) => (id, false),
+            Response::Replayed(id) => (id, true),
+            Response::Mismatch => return Err(AddPetError::IdempotencyMismatch),
+            Response::Locked => return Err(AddPetError::IdempotencyConflict),
+        };
+        // The request is dropped before its response is sent, so this is the only reference.
+        let pet = Pet::new(id, Arc::unwrap_or_clone(pet));
+        Ok(AddedPet { pet, replayed })
+    }
+
+    async fn add_plain(&self, pet: &Arc<NewPet>) -> Result<Response, AddPetError> {
+        let create = Create {
+            pet: Arc::clone(pet),
+            in_flight: None,
+            is_retry: false,
+        };
+        Ok(self.plain.send(create, self.timeout).await?)
+    }
+
+    /// Retries within the timeout while another process has locked the record of the key.
+    async fn add_keyed(
         &self,
-        AddPet {
-            pet,
-            idempotency_key,
-        }: AddPet,
-    ) -> Result<AddedPet, AddPetError> {
+        pet: &Arc<NewPet>,
+        key: IdempotencyKey,
+    ) -> Result<Response, AddPetError> {
         let deadline = Instant::now() + self.timeout;
-        let mut pauses = backoff(PAUSES[0], PAUSES[1]);
+        let conflict = |_| AddPetError::IdempotencyConflict;
         let mut is_retry = false;
-        loop {
-            let (sender, in_flight) = match &idempotency_key {
-                None => (&self.plain, None),
-                Some(key) => {
-                    let in_flight =
-                        timeout_at(deadline, self.in_flight_keys.acquire(key.clone())).await;
-                    (
-                        &self.keyed,
-                        Some(in_flight.map_err(|_| AddPetError::IdempotencyConflict)?),
-                    )
-                }
-            };
+        for pause in backoff(MIN_PAUSE, MAX_PAUSE) {
+            let free = self.in_flight_keys.acquire(key.clone());
+            let in_flight = timeout_at(deadline, free).await.map_err(conflict)?;
             let create = Create {
-                pet: pet.clone(),
-                in_flight,
+                pet: Arc::clone(pet),
+                in_flight: Some(in_flight),
                 is_retry,
             };
-            match sender.send(create, deadline - Instant::now()).await? {
-                Response::Added(added) => return Ok(added),
-                Response::Mismatch => return Err(AddPetError::IdempotencyMismatch),
+            match self.keyed.send(create, deadline - Instant::now()).await? {
                 Response::Locked => is_retry = true,
+                response => return Ok(response),
             }
-            if timeout_at(deadline, sleep(pauses.next().unwrap_or(PAUSES[1])))
-                .await
-                .is_err()
-            {
-                return Err(AddPetError::IdempotencyConflict);
-            }
+            timeout_at(deadline, sleep(pause)).await.map_err(conflict)?;
         }
+        Ok(Response::Locked)
     }
 
     /// Whether no connection is lost.
@@ -168,7 +171,7 @@ mod tests {
         let mut locked = join_all(["one", "two"].map(add));
         assert!((&mut locked).now_or_never().is_none());
         assert_eq!(refuse(&taker), 2);
-        timeout_at(Instant::now() + PAUSES[1], &mut locked)
+        timeout_at(Instant::now() + MAX_PAUSE, &mut locked)
             .await
             .expect_err("the retries wait");
         let mut other = Box::pin(add("other"));

@@ -24,6 +24,7 @@ mod keys;
 mod metrics;
 mod pet_repository;
 mod pet_row;
+mod purpose;
 mod readiness;
 mod reads;
 mod schema;

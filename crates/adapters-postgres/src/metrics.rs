@@ -4,13 +4,14 @@ pub(crate) use animal_store_adapter_kit::metrics::Count;
 use animal_store_adapter_kit::metrics::{Labels, QueueMetrics, registered};
 use prometheus_client::{metrics::family::Family, registry::Registry};
 
+use crate::purpose::Purpose;
+
 pub(crate) struct Metrics {
-    /// Of gets, lists, and lists by status.
-    pub(crate) reads: [QueueMetrics; 3],
-    pub(crate) creates: QueueMetrics,
-    pub(crate) keyed_creates: QueueMetrics,
-    pub(crate) read_connections: ConnectionMetrics,
-    pub(crate) create_connections: ConnectionMetrics,
+    reads: QueueMetrics,
+    creates: QueueMetrics,
+    keyed_creates: QueueMetrics,
+    read_connections: ConnectionMetrics,
+    create_connections: ConnectionMetrics,
 }
 
 /// Numbers of connections with one purpose.
@@ -25,32 +26,43 @@ pub(crate) struct ConnectionMetrics {
 impl Metrics {
     /// Registers the metrics.
     pub(crate) fn new(registry: &mut Registry) -> Self {
-        let [gets, lists, lists_by_status, creates, keyed_creates] = QueueMetrics::register(
-            registry,
-            ["get", "list", "list_by_status", "create", "create_with_key"],
-        );
+        let [reads, creates, keyed_creates] =
+            QueueMetrics::register(registry, ["read", "create", "create_with_key"]);
         let help = "Connections to PostgreSQL that are connecting, connected or unavailable";
         let registry = registry.sub_registry_with_prefix("postgres");
         let connections: Family<Labels<2>, Count> =
             registered(registry, "connections", help, Family::default());
-        let [read_connections, create_connections] = ["reads", "creates"].map(|purpose| {
-            let [connecting, connected, unavailable] = ["connecting", "connected", "unavailable"]
-                .map(|state| {
-                    connections.get_or_create_owned(&[("purpose", purpose), ("state", state)])
-                });
+        let of_purpose = |purpose| {
+            let count =
+                |state| connections.get_or_create_owned(&[("purpose", purpose), ("state", state)]);
             ConnectionMetrics {
-                connecting,
-                connected,
-                unavailable,
+                connecting: count("connecting"),
+                connected: count("connected"),
+                unavailable: count("unavailable"),
             }
-        });
-        let reads = [gets, lists, lists_by_status];
+        };
         Self {
             reads,
             creates,
             keyed_creates,
-            read_connections,
-            create_connections,
+            read_connections: of_purpose("reads"),
+            create_connections: of_purpose("creates"),
+        }
+    }
+
+    /// The metrics of the queue for this purpose.
+    pub(crate) const fn queue(&self, purpose: Purpose) -> &QueueMetrics {
+        match purpose {
+            Purpose::Reads => &self.reads,
+            Purpose::Creates => &self.creates,
+            Purpose::KeyedCreates => &self.keyed_creates,
+        }
+    }
+
+    pub(crate) const fn connections(&self, purpose: Purpose) -> &ConnectionMetrics {
+        match purpose {
+            Purpose::Reads => &self.read_connections,
+            Purpose::Creates | Purpose::KeyedCreates => &self.create_connections,
         }
     }
 }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use crate::{
     creates::Creates,
-    reads::{List, Read, Reads},
+    reads::{Page, Read, Reads},
 };
 
 /// Repository of one worker. It reads on the worker's own connections and adds through the writers of the process.
@@ -29,16 +29,13 @@ impl PetRepository for PgPetRepository {
         after: Option<PetId>,
         limit: usize,
     ) -> StoreResult<Vec<Pet>> {
-        let list = List {
-            status,
-            after: after.map_or(0, PetId::get),
-            limit: i64::try_from(limit).unwrap_or(i64::MAX),
-        };
-        self.reads.send(Read::List(list)).await
+        let page = Page { after, limit };
+        let read = status.map_or(Read::List(page), |status| Read::ListByStatus(status, page));
+        self.reads.send(read).await
     }
 
     async fn find(&self, id: PetId) -> StoreResult<Option<Pet>> {
-        let mut pets = self.reads.send(Read::Get(id.get())).await?;
+        let mut pets = self.reads.send(Read::Get(id)).await?;
         Ok(pets.pop())
     }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use animal_store_adapter_kit::{CorruptRow, pet_from_row};
-use animal_store_app::ports::{StoreFailure, StoredPet};
+use animal_store_app::ports::{StoreResult, StoredPet};
 use animal_store_domain::{CreationTime, CreationTimeError, NewPet, Pet, PetName, PetStatus};
 use tokio_postgres::{
     Error, Row,
@@ -16,11 +16,11 @@ use tokio_postgres::{
 
 use crate::error::invalid_row;
 
-/// The columns of [`PetRow::read`].
+/// The columns of [`pet`].
 pub(crate) const PET: &str = "id, name, category_id, status";
 
-pub(crate) struct PetRow<'a> {
-    pub(crate) id: i64,
+struct PetRow<'a> {
+    id: i64,
     name: &'a str,
     category_id: i64,
     status: Option<i16>,
@@ -89,15 +89,25 @@ pub(crate) fn unnest(columns: &[(&str, Type)]) -> String {
     )
 }
 
+/// Decodes the columns of [`PET`].
+pub(crate) fn pet(row: &Row) -> StoreResult<Pet> {
+    let row = PetRow::read(row).map_err(invalid_row)?;
+    Ok(row.pet()?)
+}
+
 impl<'a> PetRow<'a> {
-    /// Reads the columns of [`PET`].
-    pub(crate) fn read(row: &'a Row) -> Result<Self, Error> {
+    fn read(row: &'a Row) -> Result<Self, Error> {
         Ok(Self {
             id: row.try_get(0)?,
             name: row.try_get(1)?,
             category_id: row.try_get(2)?,
             status: row.try_get(3)?,
         })
+    }
+
+    fn pet(self) -> Result<Pet, CorruptRow> {
+        let name = PetName::parse(self.name);
+        pet_from_row(self.id, name, self.category_id, self.status)
     }
 }
 
@@ -112,58 +122,40 @@ impl<'a> PetArrays<'a> {
         })
     }
 
-    /// Returns the rows of the list. A list by status has that `status`.
-    pub(crate) fn rows(self, status: Option<PetStatus>) -> impl Iterator<Item = PetRow<'a>> {
-        let statuses = self
-            .statuses
-            .into_iter()
-            .flatten()
-            .chain(repeat(status.map(PetStatus::number)));
-        let columns = self
-            .ids
-            .unwrap_or_default()
-            .into_iter()
-            .zip(self.names.unwrap_or_default());
-        let rows = columns
-            .zip(self.category_ids.unwrap_or_default())
-            .zip(statuses);
-        rows.map(|(((id, name), category_id), status)| PetRow {
-            id,
-            name,
-            category_id,
-            status,
-        })
-    }
-}
-
-impl TryFrom<PetRow<'_>> for Pet {
-    type Error = CorruptRow;
-
-    fn try_from(row: PetRow<'_>) -> Result<Self, CorruptRow> {
-        pet_from_row(
-            row.id,
-            PetName::parse(row.name),
-            row.category_id,
-            row.status,
-        )
+    /// Returns the pets of the list in ascending order of id: that of `array_agg` is not guaranteed. A list by status
+    /// has that `status`.
+    pub(crate) fn pets(self, status: Option<PetStatus>) -> StoreResult<Vec<Pet>> {
+        let names = self.names.unwrap_or_default();
+        let category_ids = self.category_ids.unwrap_or_default();
+        let statuses = self.statuses.into_iter().flatten();
+        let statuses = statuses.chain(repeat(status.map(PetStatus::number)));
+        let columns = self.ids.unwrap_or_default().into_iter().zip(names);
+        let columns = columns.zip(category_ids).zip(statuses);
+        let mut pets = Vec::new();
+        for (((id, name), category_id), status) in columns {
+            let row = PetRow {
+                id,
+                name,
+                category_id,
+                status,
+            };
+            pets.push(row.pet()?);
+        }
+        pets.sort_unstable_by_key(Pet::id);
+        Ok(pets)
     }
 }
 
 /// Decodes the columns of [`PET`] and `created_at`.
-pub(crate) fn stored_pet(row: &Row) -> Result<StoredPet, StoreFailure> {
-    let pet = PetRow::read(row).map_err(invalid_row)?;
-    let id = pet.id;
+pub(crate) fn stored_pet(row: &Row) -> StoreResult<StoredPet> {
+    let pet = pet(row)?;
     let created_at = row.try_get("created_at").map_err(invalid_row)?;
-    let created_at = creation_time(created_at);
-    let corrupt = |error: CreationTimeError| CorruptRow {
+    let created_at = creation_time(created_at).map_err(|error| CorruptRow {
         column: "created_at",
-        id,
+        id: pet.id().get(),
         problem: error.to_string(),
-    };
-    Ok(StoredPet {
-        pet: pet.try_into()?,
-        created_at: created_at.map_err(corrupt)?,
-    })
+    })?;
+    Ok(StoredPet { pet, created_at })
 }
 
 /// `infinity` is after the year 9999.

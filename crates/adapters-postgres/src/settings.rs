@@ -17,7 +17,7 @@ pub struct PostgresSettings {
     pub connect_timeout: Duration,
     /// Timeout for each response of PostgreSQL.
     pub timeout: Duration,
-    /// Capacity of each of the three queues of a worker for reads: gets, lists, and lists by status.
+    /// Capacity of the queue of a worker for reads.
     pub max_waiting_reads: usize,
     /// Capacity of each of the two queues for creates: without and with an idempotency key.
     pub max_waiting_creates: usize,

@@ -1,8 +1,7 @@
-use std::{panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};
+use std::{ops::ControlFlow, panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};
 
-use animal_store_adapter_kit::queue::{Request, Taker, Takers};
-use animal_store_app::ports::StoreFailure;
-use futures_util::{FutureExt, future::select_all};
+use animal_store_adapter_kit::queue::{Pending, Request, Taker, Takers};
+use futures_util::FutureExt;
 use tokio::{
     select,
     sync::{Mutex, OwnedMutexGuard, watch},
@@ -11,7 +10,8 @@ use tokio::{
 };
 
 use super::{
-    execution::{Interruption, execute, fail},
+    execution::{Execution, Interruption, fail},
+    failure::Lost,
     replacement::Replacement,
     session::Session,
 };
@@ -19,6 +19,7 @@ use crate::{
     connection::{ConnectionSettings, ConnectionTask},
     error::{ConnectionError, READ_ONLY},
     metrics::{ConnectionMetrics, Count},
+    purpose::Purpose,
 };
 
 /// After this time, the next batch leaves on another connection. A batch takes less, unless PostgreSQL or the
@@ -26,14 +27,14 @@ use crate::{
 const SLOW: Duration = Duration::from_millis(5);
 
 /// Owns a connection, replaces it if necessary, and executes batches on it, one at a time.
-struct Dispatcher<S: Session> {
-    /// One for each kind of request. Dispatchers share them.
-    queues: Arc<[Takers<S::Request>]>,
+struct Dispatcher<R: Request> {
+    purpose: Purpose,
+    queue: Arc<Takers<R>>,
     /// The dispatcher that takes the next batch has the turn, until its batch is slow or its connection is lost.
     turn: Arc<Mutex<()>>,
     settings: ConnectionSettings,
     metrics: ConnectionMetrics,
-    state: InState<S::Request>,
+    state: InState<R>,
     replacement: Replacement,
     last_attempt: Option<Instant>,
 }
@@ -41,57 +42,72 @@ struct Dispatcher<S: Session> {
 /// A connection in a state, as metrics and clients see it until this is dropped.
 struct InState<R: Request> {
     count: Count,
-    /// In the order in which they are served. None while the connection is unavailable.
-    takers: Vec<Taker<R>>,
+    /// `None` while the connection is unavailable.
+    taker: Option<Taker<R>>,
 }
 
-/// Starts dispatchers of these queues on the current runtime, with a connection each.
+/// A session, with the task that ends with its connection.
+struct Connected<S> {
+    session: S,
+    task: ConnectionTask,
+}
+
+/// The turn of a dispatcher. `None`: another one may have it.
+type Turn = Option<OwnedMutexGuard<()>>;
+
+/// Why a connection has ended, for the log. `None`: the sender of requests is dropped.
+type End = Option<String>;
+
+/// Starts the dispatchers of a queue on the current runtime, with a connection each.
 pub(super) fn start<S: Session>(
-    queues: Vec<Takers<S::Request>>,
+    purpose: Purpose,
+    queue: Takers<S::Request>,
     settings: &ConnectionSettings,
-    metrics: &ConnectionMetrics,
-    connections: usize,
 ) -> Vec<JoinHandle<()>> {
-    let (turn, queues) = (Arc::default(), Arc::from(queues));
-    let dispatcher = || Dispatcher::<S> {
+    let turn = Arc::default();
+    let queue = Arc::new(queue);
+    let metrics = settings.metrics.connections(purpose);
+    let dispatcher = || Dispatcher {
+        purpose,
         turn: Arc::clone(&turn),
         settings: settings.clone(),
         metrics: metrics.clone(),
-        state: InState::new(&metrics.connecting, &queues),
+        state: InState::new(&metrics.connecting, Some(queue.taker())),
         replacement: Replacement::default(),
         last_attempt: None,
-        queues: Arc::clone(&queues),
+        queue: Arc::clone(&queue),
     };
-    (0..connections)
-        .map(|_| tokio::spawn(report_panic(dispatcher(), settings.panicked.clone())))
+    let panicked = &settings.panicked;
+    (0..purpose.connections(&settings.postgres))
+        .map(|_| tokio::spawn(report_panic::<S>(dispatcher(), panicked.clone())))
         .collect()
 }
 
-async fn report_panic<S: Session>(dispatcher: Dispatcher<S>, panicked: watch::Sender<bool>) {
-    if AssertUnwindSafe(dispatcher.run())
-        .catch_unwind()
-        .await
-        .is_err()
-    {
+async fn report_panic<S: Session>(
+    dispatcher: Dispatcher<S::Request>,
+    panicked: watch::Sender<bool>,
+) {
+    let run = AssertUnwindSafe(dispatcher.run::<S>());
+    if run.catch_unwind().await.is_err() {
         panicked.send_replace(true);
     }
 }
 
-impl<S: Session> Dispatcher<S> {
-    /// Runs until the senders are dropped and the batch in flight has ended.
-    async fn run(mut self) {
-        let queues = Arc::clone(&self.queues);
+impl<R: Request + Sync> Dispatcher<R> {
+    /// Runs until the sender is dropped and the batch in flight has ended.
+    async fn run<S: Session<Request = R>>(mut self) {
+        let queue = Arc::clone(&self.queue);
         loop {
             let demoted = self.settings.demoted.subscribe();
             let connected = select! {
-                connected = self.connect() => connected,
-                () = queues[0].closed() => return,
+                connected = self.connect::<S>() => connected,
+                () = queue.closed() => return,
             };
-            let Some((session, task)) = connected else {
+            let Some(connected) = connected else {
                 return;
             };
-            self.state = InState::new(&self.metrics.connected, &queues);
-            let Some(reason) = self.serve(session, task, demoted).await else {
+            self.state = InState::new(&self.metrics.connected, Some(queue.taker()));
+            let Some(reason) = self.serve(connected, demoted).await else {
                 return;
             };
             self.log_lost(&reason);
@@ -100,12 +116,13 @@ impl<S: Session> Dispatcher<S> {
 
     fn log_lost(&self, reason: &str) {
         let address = &self.settings.endpoint;
-        tracing::warn!(%address, purpose = S::PURPOSE, reason, "a connection to PostgreSQL was lost");
+        let purpose = self.purpose.as_str();
+        tracing::warn!(%address, purpose, reason, "a connection to PostgreSQL was lost");
     }
 
     /// Opens a connection, after a pause if there was one before or an attempt failed. `None` if the schema can never
     /// be used.
-    async fn connect(&mut self) -> Option<(S, ConnectionTask)> {
+    async fn connect<S: Session>(&mut self) -> Option<Connected<S>> {
         let mut schema_ready = self.settings.schema_ready.clone();
         if !*schema_ready.borrow() {
             self.disconnect();
@@ -115,125 +132,141 @@ impl<S: Session> Dispatcher<S> {
         loop {
             if let Some(attempt) = self.last_attempt {
                 self.disconnect();
-                sleep(
-                    self.settings
-                        .outage
-                        .next_pause(attempt.elapsed(), self.settings.postgres.connect_timeout),
-                )
-                .await;
+                let limit = self.settings.postgres.connect_timeout;
+                let pause = self.settings.outage.next_pause(attempt.elapsed(), limit);
+                sleep(pause).await;
             }
             self.last_attempt = Some(Instant::now());
-            match S::open(&self.settings).await {
+            match self.open().await {
                 Ok(connected) => {
                     if self.settings.outage.succeeded() {
                         tracing::info!(%address, "connected to PostgreSQL again");
                     }
                     return Some(connected);
                 }
-                Err(error) => self
-                    .settings
-                    .outage
-                    .failed(error.to_string(), |reason| address.log_unavailable(reason)),
+                Err(error) => {
+                    let log = |reason: &str| address.log_unavailable(reason);
+                    self.settings.outage.failed(error.to_string(), log);
+                }
             }
         }
     }
 
-    /// Without any dispatcher that takes requests, they fail.
-    fn disconnect(&mut self) {
-        self.state = InState::new(&self.metrics.unavailable, &[]);
+    async fn open<S: Session>(&self) -> Result<Connected<S>, ConnectionError> {
+        let (session, task) = S::open(self.purpose, &self.settings).await?;
+        Ok(Connected { session, task })
     }
 
-    /// Executes batches until the connection has to be replaced, and returns the reason. `None`: the senders are
-    /// dropped.
-    async fn serve(
+    /// Without any dispatcher that takes requests, they fail.
+    fn disconnect(&mut self) {
+        self.state = InState::new(&self.metrics.unavailable, None);
+    }
+
+    /// Executes batches until the connection has to be replaced.
+    async fn serve<S: Session<Request = R>>(
         &mut self,
-        mut session: S,
-        mut task: ConnectionTask,
+        mut connected: Connected<S>,
         mut demoted: watch::Receiver<()>,
-    ) -> Option<String> {
+    ) -> End {
         let mut turn = None;
         loop {
-            let index = select! {
+            select! {
                 biased;
-                error = task.ended() => {
+                error = connected.task.ended() => {
                     if matches!(error, ConnectionError::ReadOnly) {
                         self.settings.demoted.send_replace(());
                     }
                     return Some(error.to_string());
                 }
                 Ok(()) = demoted.changed() => return Some(READ_ONLY.to_owned()),
-                next = self.next_kind(&mut turn) => next?,
-            };
-            // Other kinds are served first the next time.
-            self.state.takers.rotate_left(index + 1);
-            let taker = self.state.takers.last()?;
-            let mut batch = taker.take(S::MAX_ROWS);
-            loop {
-                let executed = {
-                    let mut execution = pin!(execute(
-                        &mut session,
-                        batch,
-                        &mut self.replacement,
-                        &self.settings,
-                        taker.metrics()
-                    ));
-                    if let Ok(executed) = timeout(SLOW, &mut execution).await {
-                        executed
-                    } else {
-                        turn = None;
-                        execution.await
-                    }
-                };
-                match executed {
-                    Ok(()) => break,
-                    Err(Interruption::Lost(reason)) => {
-                        if reason == READ_ONLY {
-                            self.settings.demoted.send_replace(());
-                        }
-                        return Some(reason.to_owned());
-                    }
-                    Err(Interruption::Refused { reason, rest }) => {
-                        turn = None;
-                        match S::open(&self.settings).await {
-                            Ok(opened) => (session, task) = opened,
-                            Err(error) => {
-                                fail(rest, taker.metrics(), || {
-                                    StoreFailure::Unavailable(reason.clone().into())
-                                });
-                                // The database refuses a statement of every session, or no connection.
-                                if error.refusal().is_some() {
-                                    self.replacement.stop();
-                                    break;
-                                }
-                                return Some(reason);
-                            }
-                        }
-                        self.log_lost(&reason);
-                        batch = rest;
-                    }
-                }
+                is_open = self.next_batch(&mut turn) => if !is_open {
+                    return None;
+                },
+            }
+            let batch = self.state.taker.as_ref()?.take(S::MAX_ROWS);
+            if let ControlFlow::Break(reason) = self.execute(&mut connected, batch, &mut turn).await
+            {
+                return Some(reason);
             }
         }
     }
 
-    /// Waits for the turn, and then for requests of any kind. `None` after the senders are dropped.
-    async fn next_kind(&self, turn: &mut Option<OwnedMutexGuard<()>>) -> Option<usize> {
+    /// Waits for the turn, and then for requests. `false` after the sender is dropped.
+    async fn next_batch(&self, turn: &mut Turn) -> bool {
         if turn.is_none() {
             *turn = Some(Arc::clone(&self.turn).lock_owned().await);
         }
-        let (is_open, index, _) =
-            select_all(self.state.takers.iter().map(|taker| taker.ready().boxed())).await;
-        is_open.then_some(index)
+        match &self.state.taker {
+            Some(taker) => taker.ready().await,
+            None => false,
+        }
+    }
+
+    /// Executes a batch, in a new session if this one refuses it. Breaks with the reason if the connection has to be
+    /// replaced.
+    async fn execute<S: Session<Request = R>>(
+        &mut self,
+        connected: &mut Connected<S>,
+        mut batch: Vec<Pending<R>>,
+        turn: &mut Turn,
+    ) -> ControlFlow<String> {
+        loop {
+            let (failure, rest) = match self.execute_once(connected, batch, turn).await {
+                Ok(()) => return ControlFlow::Continue(()),
+                Err(Interruption::Lost(lost)) => {
+                    if lost == Lost::ReadOnly {
+                        self.settings.demoted.send_replace(());
+                    }
+                    return ControlFlow::Break(lost.to_string());
+                }
+                Err(Interruption::Refused { failure, rest }) => (failure, rest),
+            };
+            *turn = None;
+            let reason = failure.reason();
+            match self.open().await {
+                Ok(opened) => *connected = opened,
+                Err(error) => {
+                    fail(rest, self.settings.metrics.queue(self.purpose), &failure);
+                    // The database refuses a statement of every session, or no connection.
+                    if error.refusal().is_some() {
+                        self.replacement.stop();
+                        return ControlFlow::Continue(());
+                    }
+                    return ControlFlow::Break(reason);
+                }
+            }
+            self.log_lost(&reason);
+            batch = rest;
+        }
+    }
+
+    /// Executes a batch in this session. Another dispatcher gets the turn if the batch is slow.
+    async fn execute_once<S: Session<Request = R>>(
+        &mut self,
+        connected: &mut Connected<S>,
+        batch: Vec<Pending<R>>,
+        turn: &mut Turn,
+    ) -> Result<(), Interruption<R>> {
+        let execution = Execution {
+            purpose: self.purpose,
+            settings: &self.settings,
+            metrics: self.settings.metrics.queue(self.purpose),
+        };
+        let run = execution.run(&mut connected.session, batch, &mut self.replacement);
+        let mut run = pin!(run);
+        if let Ok(executed) = timeout(SLOW, &mut run).await {
+            return executed;
+        }
+        *turn = None;
+        run.await
     }
 }
 
 impl<R: Request> InState<R> {
-    fn new(count: &Count, queues: &[Takers<R>]) -> Self {
+    fn new(count: &Count, taker: Option<Taker<R>>) -> Self {
         count.inc();
-        Self {
-            count: count.clone(),
-            takers: queues.iter().map(Takers::taker).collect(),
-        }
+        let count = count.clone();
+        Self { count, taker }
     }
 }
 

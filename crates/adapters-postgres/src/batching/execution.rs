@@ -9,121 +9,163 @@ use futures_util::FutureExt;
 use tokio::time::Instant;
 
 use super::{
+    failure::{Affected, Failure, Lost},
     replacement::Replacement,
-    session::{Executed, Extent, Failure, Session},
+    session::{Executed, Session},
 };
-use crate::connection::ConnectionSettings;
+use crate::{connection::ConnectionSettings, purpose::Purpose};
 
 /// Why a session executes no further batch.
 pub(super) enum Interruption<R: Request> {
-    /// The connection is lost, for this reason.
-    Lost(&'static str),
-    /// The session is replaced, for this reason. These requests had no effect and have no response.
+    /// The connection is lost.
+    Lost(Lost),
+    /// The session is replaced after this failure. These requests had no effect and have no response.
     Refused {
-        reason: String,
+        failure: StoreFailure,
         rest: Vec<Pending<R>>,
     },
 }
 
-/// Executes a batch, and smaller ones in its place if one of its requests may have failed the others.
-pub(super) async fn execute<S: Session>(
-    session: &mut S,
-    batch: Vec<Pending<S::Request>>,
-    replacement: &mut Replacement,
-    settings: &ConnectionSettings,
-    metrics: &QueueMetrics,
-) -> Result<(), Interruption<S::Request>> {
-    // Bounds the delay of the queue, however often the batch is split.
-    let deadline = Instant::now() + settings.postgres.timeout * 2;
-    let mut parts = vec![batch];
-    while let Some(mut part) = parts.pop() {
-        part.retain(Pending::is_awaited);
-        if part.is_empty() {
-            continue;
-        }
-        let result = if Instant::now() > deadline {
-            Err(Failure::timeout(Extent::Batch))
-        } else {
-            execute_part(session, &mut part, settings, metrics).await
-        };
-        match result {
-            Ok(responses) => {
-                for (pending, response) in part.into_iter().zip(responses) {
-                    pending.respond(metrics, |_| response);
-                }
+/// Executes batches of this purpose.
+pub(super) struct Execution<'a> {
+    pub(super) purpose: Purpose,
+    pub(super) settings: &'a ConnectionSettings,
+    pub(super) metrics: &'a QueueMetrics,
+}
+
+/// The requests of a batch that have no response yet, and why.
+struct Unanswered<R: Request> {
+    /// One of them may have failed the others.
+    suspects: Vec<Pending<R>>,
+    /// The session may be unable to execute them.
+    refused: Vec<Pending<R>>,
+    refusal: Option<StoreFailure>,
+    lost: Option<Lost>,
+}
+
+impl Execution<'_> {
+    /// Executes a batch, and smaller ones in its place if one of its requests may have failed the others.
+    pub(super) async fn run<S: Session>(
+        &self,
+        session: &mut S,
+        batch: Vec<Pending<S::Request>>,
+        replacement: &mut Replacement,
+    ) -> Result<(), Interruption<S::Request>> {
+        // Bounds the delay of the queue, however often the batch is split.
+        let deadline = Instant::now() + self.settings.postgres.timeout * 2;
+        let mut parts = vec![batch];
+        while let Some(mut part) = parts.pop() {
+            part.retain(Pending::is_awaited);
+            if part.is_empty() {
+                continue;
             }
-            Err(Failure {
-                extent: Extent::Request,
-                ..
-            }) if part.len() > 1 => {
-                let second = part.split_off(part.len().div_ceil(2));
-                parts.extend([second, part]);
+            let responses = if Instant::now() > deadline {
+                let timeout = Failure::new(StoreFailure::Timeout, Affected::Batch);
+                part.iter().map(|_| Err(timeout.clone())).collect()
+            } else {
+                self.execute(session, &mut part).await
+            };
+            let Unanswered {
+                mut suspects,
+                refused,
+                refusal,
+                lost,
+            } = self.respond(part, responses, replacement);
+            if !suspects.is_empty() {
+                let second = suspects.split_off(suspects.len().div_ceil(2));
+                parts.extend([second, suspects]);
             }
-            Err(Failure {
-                extent: Extent::Session,
-                reason,
-                ..
-            }) if replacement.begin() => {
-                parts.push(part);
+            parts.push(refused);
+            if let Some(lost) = lost {
+                let failure = StoreFailure::Unavailable(lost.to_string().into());
+                fail(parts.into_iter().flatten(), self.metrics, &failure);
+                return Err(Interruption::Lost(lost));
+            }
+            if let Some(failure) = refusal {
                 let rest = parts.into_iter().rev().flatten().collect();
-                return Err(Interruption::Refused { reason, rest });
-            }
-            Err(failure) => {
-                fail(part, metrics, || {
-                    (failure.error)(failure.reason.clone().into())
-                });
-                if let Extent::Connection(reason) = failure.extent {
-                    fail(parts.into_iter().flatten(), metrics, || {
-                        StoreFailure::Unavailable(reason.into())
-                    });
-                    return Err(Interruption::Lost(reason));
-                }
+                return Err(Interruption::Refused { failure, rest });
             }
         }
+        replacement.end();
+        Ok(())
     }
-    replacement.end();
-    Ok(())
-}
 
-async fn execute_part<S: Session>(
-    session: &mut S,
-    part: &mut [Pending<S::Request>],
-    settings: &ConnectionSettings,
-    metrics: &QueueMetrics,
-) -> Executed<S::Request> {
-    let size = part.len();
-    for pending in &mut *part {
-        pending.sent(size, metrics);
-    }
-    let requests: Vec<_> = part.iter().map(|pending| &pending.request).collect();
-    let start = Instant::now();
-    let execution = AssertUnwindSafe(session.execute(&requests, settings))
-        .catch_unwind()
-        .await;
-    metrics
-        .batch_duration
-        .observe(start.elapsed().as_secs_f64());
-    execution.unwrap_or_else(|_| {
-        let error = if S::CHANGES_PETS {
-            StoreFailure::OutcomeUnknown
-        } else {
-            StoreFailure::Unavailable
-        };
-        Err(Failure {
-            error,
-            reason: "the batch panicked".to_owned(),
-            extent: Extent::Connection("a batch panicked"),
+    async fn execute<S: Session>(
+        &self,
+        session: &mut S,
+        part: &mut [Pending<S::Request>],
+    ) -> Executed<S::Request> {
+        let size = part.len();
+        for pending in &mut *part {
+            pending.sent(size, self.metrics);
+        }
+        let requests: Vec<_> = part.iter().map(|pending| &pending.request).collect();
+        let start = Instant::now();
+        let execution = AssertUnwindSafe(session.execute(&requests, self.settings))
+            .catch_unwind()
+            .await;
+        let seconds = start.elapsed().as_secs_f64();
+        self.metrics.batch_duration.observe(seconds);
+        execution.unwrap_or_else(|_| {
+            let cause = "the batch panicked".into();
+            let failure = if self.purpose.changes_pets() {
+                StoreFailure::OutcomeUnknown(cause)
+            } else {
+                StoreFailure::Unavailable(cause)
+            };
+            let failure = Failure::new(failure, Affected::Connection(Lost::Panic));
+            requests.iter().map(|_| Err(failure.clone())).collect()
         })
-    })
+    }
+
+    /// Sends the responses, but leaves the requests that are executed again.
+    fn respond<R: Request>(
+        &self,
+        part: Vec<Pending<R>>,
+        responses: Executed<R>,
+        replacement: &mut Replacement,
+    ) -> Unanswered<R> {
+        let is_alone = part.len() == 1;
+        let mut unanswered = Unanswered {
+            suspects: Vec::new(),
+            refused: Vec::new(),
+            refusal: None,
+            lost: None,
+        };
+        for (pending, response) in part.into_iter().zip(responses) {
+            let failure = match response {
+                Ok(response) => {
+                    pending.respond(self.metrics, |_| Ok(response));
+                    continue;
+                }
+                Err(failure) => failure,
+            };
+            match failure.affects {
+                Affected::Row if !is_alone => {
+                    unanswered.suspects.push(pending);
+                    continue;
+                }
+                Affected::Session if unanswered.refusal.is_some() || replacement.begin() => {
+                    unanswered.refusal = Some(failure.failure);
+                    unanswered.refused.push(pending);
+                    continue;
+                }
+                Affected::Connection(lost) => unanswered.lost = Some(lost),
+                Affected::Row | Affected::Batch | Affected::Session => {}
+            }
+            pending.respond(self.metrics, |_| Err(failure.failure));
+        }
+        unanswered
+    }
 }
 
-/// Responds to each request with this error.
+/// Responds to each request with this failure.
 pub(super) fn fail<R: Request>(
     batch: impl IntoIterator<Item = Pending<R>>,
     metrics: &QueueMetrics,
-    error: impl Fn() -> StoreFailure,
+    failure: &StoreFailure,
 ) {
     for pending in batch {
-        pending.respond(metrics, |_| Err(error()));
+        pending.respond(metrics, |_| Err(failure.clone()));
     }
 }

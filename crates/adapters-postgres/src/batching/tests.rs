@@ -20,8 +20,11 @@ use tokio_postgres::Client;
 
 use super::*;
 use crate::{
-    PgEndpoint, PostgresSettings, connection::ConnectionTask, error::ConnectionError,
-    metrics::Metrics, settings::tests::SETTINGS,
+    PgEndpoint, PostgresSettings,
+    connection::ConnectionTask,
+    error::ConnectionError,
+    metrics::{ConnectionMetrics, Metrics},
+    settings::tests::SETTINGS,
 };
 
 const TIMEOUT: Duration = Duration::from_secs(1);
@@ -59,21 +62,23 @@ enum Ask {
 
 use Ask::{Answer, Hang, Panic, Refuse, Spoil};
 use Attempt::{Fails, Hangs, Panics, Succeeds};
+use Purpose::{Creates, Reads};
 
 impl Request for Ask {
     type Response = ();
 }
 
-struct Fake<const CHANGES_PETS: bool>;
+struct Fake;
 
-impl<const CHANGES_PETS: bool> Session for Fake<CHANGES_PETS> {
+impl Session for Fake {
     type Request = Ask;
 
-    const PURPOSE: &'static str = "tests";
     const MAX_ROWS: usize = 10;
-    const CHANGES_PETS: bool = CHANGES_PETS;
 
-    async fn open(_: &ConnectionSettings) -> Result<(Self, ConnectionTask), ConnectionError> {
+    async fn open(
+        _: Purpose,
+        _: &ConnectionSettings,
+    ) -> Result<(Self, ConnectionTask), ConnectionError> {
         ATTEMPTS_MADE.set(ATTEMPTS_MADE.get() + 1);
         match ATTEMPTS.with_borrow_mut(VecDeque::pop_front) {
             Some(Fails) => Err(ConnectionError::Closed),
@@ -84,6 +89,7 @@ impl<const CHANGES_PETS: bool> Session for Fake<CHANGES_PETS> {
     }
 
     async fn prepare(
+        _: Purpose,
         _: Client,
         _: &ConnectionTask,
         _: &PostgresSettings,
@@ -96,27 +102,24 @@ impl<const CHANGES_PETS: bool> Session for Fake<CHANGES_PETS> {
         for ask in batch {
             match ask {
                 Refuse(sessions) if ATTEMPTS_MADE.get() <= *sessions => {
-                    return Err(failure(Extent::Session));
+                    return failed(batch, Affected::Session);
                 }
                 Answer | Refuse(_) => {}
                 Hang => pending().await,
                 Panic => panic!("the test wants it"),
                 Spoil => {
                     sleep(A_MOMENT).await;
-                    return Err(failure(Extent::Request));
+                    return failed(batch, Affected::Row);
                 }
             }
         }
-        Ok(batch.iter().map(|_| Ok(())).collect())
+        vec![Ok(()); batch.len()]
     }
 }
 
-fn failure(extent: Extent) -> Failure {
-    Failure {
-        error: StoreFailure::Unavailable,
-        reason: "the test wants it".to_owned(),
-        extent,
-    }
+fn failed(batch: &[&Ask], affects: Affected) -> Executed<Ask> {
+    let failure = StoreFailure::Unavailable("the test wants it".into());
+    vec![Err(Failure::new(failure, affects)); batch.len()]
 }
 
 struct World {
@@ -128,7 +131,7 @@ struct World {
 }
 
 impl World {
-    fn start<const CHANGES_PETS: bool>(connections: usize, attempts: &[Attempt]) -> Self {
+    fn start(purpose: Purpose, connections: usize, attempts: &[Attempt]) -> Self {
         ATTEMPTS.set(attempts.iter().copied().collect());
         let ((schema, schema_ready), mut registry) = (watch::channel(true), Registry::default());
         let settings = ConnectionSettings {
@@ -137,6 +140,9 @@ impl World {
             postgres: PostgresSettings {
                 connect_timeout: TIMEOUT,
                 timeout: TIMEOUT,
+                connections_per_worker: connections,
+                max_waiting_reads: 10,
+                max_waiting_creates: 10,
                 ..SETTINGS
             },
             outage: Outage::default(),
@@ -146,15 +152,7 @@ impl World {
             must_probe: Arc::default(),
             panicked: watch::Sender::default(),
         };
-        let metrics = Arc::clone(&settings.metrics);
-        let connection_metrics = &metrics.read_connections;
-        let ([sender], dispatchers) = batching::<Fake<CHANGES_PETS>, 1>(
-            &settings,
-            [&metrics.reads[0]],
-            10,
-            connection_metrics,
-            connections,
-        );
+        let (sender, dispatchers) = batching::<Fake>(purpose, &settings);
         Self {
             sender,
             settings,
@@ -175,7 +173,7 @@ impl World {
     }
 
     fn connected(&self) -> u64 {
-        self.settings.metrics.read_connections.connected.get()
+        self.settings.metrics.connections(Reads).connected.get()
     }
 }
 
@@ -185,7 +183,7 @@ fn is_unavailable(result: &Result<(), StoreFailure>) -> bool {
 
 #[tokio::test(start_paused = true)]
 async fn a_panic_fails_its_batch_and_the_dispatcher_goes_on_with_another_connection() {
-    let reads = World::start::<false>(1, &[]);
+    let reads = World::start(Reads, 1, &[]);
     for failures in 1..=2 {
         assert!(is_unavailable(&reads.send(Panic).await));
         assert_eq!(reads.connected(), 0);
@@ -197,7 +195,7 @@ async fn a_panic_fails_its_batch_and_the_dispatcher_goes_on_with_another_connect
         )));
     }
 
-    let creates = World::start::<true>(1, &[]);
+    let creates = World::start(Creates, 1, &[]);
     let lost = creates.send(Panic).await;
     assert!(
         matches!(lost, Err(StoreFailure::OutcomeUnknown(_))),
@@ -210,7 +208,7 @@ async fn a_panic_fails_its_batch_and_the_dispatcher_goes_on_with_another_connect
 
 #[tokio::test(start_paused = true)]
 async fn without_a_connection_requests_fail_at_once_but_wait_for_the_first_attempt() {
-    let world = World::start::<false>(1, &[Fails, Hangs]);
+    let world = World::start(Reads, 1, &[Fails, Hangs]);
     let mut first = Box::pin(world.send(Answer));
     assert!((&mut first).now_or_never().is_none());
     assert!(is_unavailable(&first.await), "the first attempt failed");
@@ -223,7 +221,7 @@ async fn without_a_connection_requests_fail_at_once_but_wait_for_the_first_attem
     }
     assert_eq!(ATTEMPTS_MADE.get(), 2);
 
-    let connected = World::start::<false>(1, &[]);
+    let connected = World::start(Reads, 1, &[]);
     connected
         .send(Answer)
         .await
@@ -232,7 +230,7 @@ async fn without_a_connection_requests_fail_at_once_but_wait_for_the_first_attem
 
 #[tokio::test(start_paused = true)]
 async fn while_one_dispatcher_is_connected_requests_succeed() {
-    let world = World::start::<false>(2, &[Succeeds, Fails, Fails, Fails, Hangs]);
+    let world = World::start(Reads, 2, &[Succeeds, Fails, Fails, Fails, Hangs]);
     for _ in 0..20 {
         world.send(Answer).await.unwrap();
         sleep(AFTER_A_PAUSE).await;
@@ -242,7 +240,7 @@ async fn while_one_dispatcher_is_connected_requests_succeed() {
 
 #[tokio::test(start_paused = true)]
 async fn the_next_batch_leaves_on_another_connection_only_if_a_batch_is_slow() {
-    let world = World::start::<false>(2, &[]);
+    let world = World::start(Reads, 2, &[]);
     world.send(Answer).await.unwrap();
     let slow = world.send(Hang);
     let behind = async {
@@ -268,7 +266,7 @@ async fn the_next_batch_leaves_on_another_connection_only_if_a_batch_is_slow() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_whose_client_left_is_not_in_the_smaller_batches() {
-    let world = World::start::<false>(1, &[]);
+    let world = World::start(Reads, 1, &[]);
     let mut asks = [Answer, Spoil, Answer].map(|ask| Box::pin(world.send(ask)));
     assert!(asks.iter_mut().all(|ask| ask.now_or_never().is_none()));
     let [left, spoiling, other] = asks;
@@ -286,7 +284,7 @@ async fn a_request_whose_client_left_is_not_in_the_smaller_batches() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_connects_before_the_schema_is_ready() {
-    let mut world = World::start::<false>(1, &[]);
+    let mut world = World::start(Reads, 1, &[]);
     world.schema.send_replace(false);
     for _ in 0..2 {
         sleep(AFTER_A_PAUSE).await;
@@ -305,7 +303,7 @@ async fn nothing_connects_before_the_schema_is_ready() {
 #[tokio::test(start_paused = true)]
 async fn a_dispatcher_ends_with_its_senders_even_if_it_connects() {
     for attempts in [&[Hangs][..], &[Fails, Hangs], &[Fails; 9]] {
-        let mut world = World::start::<true>(1, attempts);
+        let mut world = World::start(Creates, 1, attempts);
         sleep(AFTER_A_PAUSE).await;
         drop(world.sender);
         world.dispatchers.remove(0).await.unwrap();
@@ -313,7 +311,7 @@ async fn a_dispatcher_ends_with_its_senders_even_if_it_connects() {
             connecting,
             connected,
             unavailable,
-        } = &world.settings.metrics.read_connections;
+        } = world.settings.metrics.connections(Creates);
         assert_eq!(
             (connecting.get(), connected.get(), unavailable.get()),
             (0, 0, 0)
@@ -323,26 +321,23 @@ async fn a_dispatcher_ends_with_its_senders_even_if_it_connects() {
 
 #[tokio::test(start_paused = true)]
 async fn a_batch_that_a_session_refuses_is_executed_again_in_a_new_one_without_a_pause() {
-    for changes_pets in [false, true] {
+    for purpose in [Reads, Creates] {
         ATTEMPTS_MADE.set(0);
-        let world = if changes_pets {
-            World::start::<true>(1, &[])
-        } else {
-            World::start::<false>(1, &[])
-        };
+        let world = World::start(purpose, 1, &[]);
         let start = Instant::now();
         let asks = [Answer, Refuse(1), Answer].map(|ask| world.send(ask));
         let responses = futures_util::future::join_all(asks).await;
         assert!(responses.iter().all(Result::is_ok), "{responses:?}");
         assert_eq!(start.elapsed(), Duration::ZERO);
         assert_eq!(BATCHES.take(), [[Answer, Refuse(1), Answer]; 2]);
-        assert_eq!((ATTEMPTS_MADE.get(), world.connected()), (2, 1));
+        let connected = world.settings.metrics.connections(purpose).connected.get();
+        assert_eq!((ATTEMPTS_MADE.get(), connected), (2, 1));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_error_that_every_session_reports_costs_two_sessions_per_second_and_no_other_request() {
-    let world = World::start::<false>(1, &[]);
+    let world = World::start(Reads, 1, &[]);
     let refused = Refuse(usize::MAX);
     for _ in 0..100 {
         assert!(is_unavailable(&world.send(refused).await));
@@ -354,7 +349,7 @@ async fn an_error_that_every_session_reports_costs_two_sessions_per_second_and_n
 
 #[tokio::test(start_paused = true)]
 async fn what_a_session_refused_fails_if_no_new_one_can_be_opened() {
-    let world = World::start::<true>(1, &[Succeeds, Fails]);
+    let world = World::start(Creates, 1, &[Succeeds, Fails]);
     let refused = world.send(Refuse(1)).await;
     assert!(is_unavailable(&refused), "{refused:?}");
     sleep(AFTER_A_PAUSE).await;
@@ -364,11 +359,11 @@ async fn what_a_session_refused_fails_if_no_new_one_can_be_opened() {
 #[tokio::test(start_paused = true)]
 async fn if_a_dispatcher_panics_the_writer_of_the_process_ends() {
     for attempts in [&[Panics][..], &[Fails, Panics], &[Succeeds, Panics]] {
-        let reads = World::start::<false>(2, attempts);
+        let reads = World::start(Reads, 2, attempts);
         let mut writer = watch_over(vec![tokio::spawn(pending())], &reads.settings);
         timeout(TIMEOUT, &mut writer).await.unwrap().unwrap();
     }
-    let creates = World::start::<true>(1, &[]);
+    let creates = World::start(Creates, 1, &[]);
     let mut writer = watch_over(creates.dispatchers, &creates.settings);
     creates.sender.send(Panic, TIMEOUT).await.unwrap_err();
     assert!((&mut writer).now_or_never().is_none(), "a batch may panic");

@@ -1,17 +1,17 @@
 //! Creates, and the statements that add a batch of them. A parameter of a statement has the values of a column. The
 //! rows of its result are position, id, whether the pet is new, and whether it is the same pet.
 
+use std::sync::Arc;
+
 use animal_store_adapter_kit::queue::Request;
-use animal_store_app::{
-    PetDigest,
-    ports::{AddedPet, StoreFailure},
-};
-use animal_store_domain::{NewPet, Pet, PetId};
+use animal_store_app::{PetDigest, ports::StoreFailure};
+use animal_store_domain::{NewPet, PetId};
 use tokio_postgres::{Row, types::Type};
 
 use super::in_flight_keys::InFlightKey;
 use crate::{
     PostgresSettings,
+    batching::{Affected, Executed, Failure},
     pet_row::{Array, COLUMNS, RECORD_COLUMNS, arrays, column_names, unnest},
 };
 
@@ -20,14 +20,17 @@ pub(super) const MAX_BATCH: usize = 1000;
 
 /// A pet to add.
 pub(crate) struct Create {
-    pub(super) pet: NewPet,
+    pub(super) pet: Arc<NewPet>,
     pub(super) in_flight: Option<InFlightKey>,
     /// Whether another process had locked the record of the key.
     pub(super) is_retry: bool,
 }
 
+#[derive(Clone, Copy)]
 pub(crate) enum Response {
-    Added(AddedPet),
+    Added(PetId),
+    /// An earlier create with the key added this pet.
+    Replayed(PetId),
     /// The key was used for another pet.
     Mismatch,
     /// Another process has locked the record of the key. Nothing was stored.
@@ -37,15 +40,15 @@ pub(crate) enum Response {
 impl Request for Create {
     type Response = Response;
 
-    /// A retry is alone in its batch: no other create waits for the record with it.
-    fn rows(&self) -> usize {
-        if self.is_retry { MAX_BATCH } else { 1 }
+    /// No other create waits for a locked record with the retry.
+    fn is_alone(&self) -> bool {
+        self.is_retry
     }
 }
 
 /// The values of the columns, for a batch.
 pub(super) fn parameters<'a>(creates: &[&'a Create]) -> Vec<Array<'a>> {
-    let mut arrays = arrays(creates.iter().map(|create| &create.pet));
+    let mut arrays = arrays(creates.iter().map(|create| &*create.pet));
     let keys: Vec<_> = creates
         .iter()
         .filter_map(|create| Some(&create.in_flight.as_ref()?.key))
@@ -127,30 +130,27 @@ pub(super) fn keyed_statement(settings: &PostgresSettings) -> (String, Vec<Type>
     )
 }
 
-/// Returns the responses to a batch, from the rows of its statement. `None` if a row is not valid.
-pub(super) fn responses(
-    rows: &[Row],
-    creates: &[&Create],
-) -> Option<Vec<Result<Response, StoreFailure>>> {
-    let suppressed = |_| {
-        Err(StoreFailure::Unavailable(
-            "a trigger suppressed the row".into(),
-        ))
-    };
-    let mut responses: Vec<_> = creates.iter().map(suppressed).collect();
+/// Returns the responses to a batch of this size, from the rows of its statement. `None` if a row is not valid.
+pub(super) fn responses(rows: &[Row], batch_size: usize) -> Option<Executed<Create>> {
+    let suppressed = StoreFailure::Unavailable("a trigger suppressed the row".into());
+    let mut responses = vec![Err(Failure::new(suppressed, Affected::Batch)); batch_size];
     for row in rows {
-        let index = usize::try_from(row.try_get::<_, i64>(0).ok()? - 1).ok()?;
-        let (id, is_new): (i64, bool) = (row.try_get(1).ok()?, row.try_get(2).ok()?);
-        let pet = Pet::new(PetId::parse(id).ok()?, creates.get(index)?.pet.clone());
-        let is_same_pet: bool = row.try_get(3).ok()?;
-        responses[index] = Ok(if is_same_pet {
-            Response::Added(AddedPet {
-                pet,
-                replayed: !is_new,
-            })
-        } else {
-            Response::Mismatch
-        });
+        let position: i64 = row.try_get(0).ok()?;
+        let index = usize::try_from(position - 1).ok()?;
+        *responses.get_mut(index)? = Ok(response(row)?);
     }
     Some(responses)
+}
+
+fn response(row: &Row) -> Option<Response> {
+    let id = PetId::parse(row.try_get(1).ok()?).ok()?;
+    let is_new: bool = row.try_get(2).ok()?;
+    let is_same_pet: bool = row.try_get(3).ok()?;
+    Some(if !is_same_pet {
+        Response::Mismatch
+    } else if is_new {
+        Response::Added(id)
+    } else {
+        Response::Replayed(id)
+    })
 }

@@ -7,10 +7,11 @@ use tokio_postgres::{Client, Row, error::SqlState, types::ToSql};
 use super::create::{self, Create, MAX_BATCH, Response};
 use crate::{
     PostgresSettings,
-    batching::{Executed, Extent, Failure, Session, SessionStatement},
+    batching::{Affected, Executed, Failure, Lost, Session, SessionStatement},
     checks::{NOT_DURABLE, problems},
     connection::{Commits, ConnectionSettings, ConnectionTask},
-    error::{ConnectionError, READ_ONLY, Suspect, within},
+    error::{ConnectionError, Suspect, within},
+    purpose::Purpose,
 };
 
 /// The pause of creates after each batch that found the disk full.
@@ -18,63 +19,56 @@ const DISK_FULL_PAUSE: Duration = Duration::from_secs(1);
 
 /// A connection that adds batches, with or without idempotency keys. It does not use Diesel, which hides the SQLSTATEs
 /// that decide about the outcome.
-pub(super) struct CreateSession<const KEYED: bool> {
+pub(super) struct CreateSession {
     client: Client,
     commits: Commits,
+    has_keys: bool,
     /// Behind a pooler, the statements that begin a transaction. Otherwise the statement is one.
     begin: Option<String>,
     statement: SessionStatement,
 }
 
-impl<const KEYED: bool> Session for CreateSession<KEYED> {
+/// A batch that was not added, as far as is known.
+struct NotAdded {
+    error: ConnectionError,
+    /// Whether the commit was requested.
+    may_be_committed: bool,
+}
+
+impl Session for CreateSession {
     type Request = Create;
 
-    const PURPOSE: &'static str = if KEYED {
-        "creates with a key"
-    } else {
-        "creates"
-    };
     const MAX_ROWS: usize = MAX_BATCH;
-    const CHANGES_PETS: bool = true;
 
     async fn prepare(
+        purpose: Purpose,
         client: Client,
         task: &ConnectionTask,
         settings: &PostgresSettings,
     ) -> Result<Self, ConnectionError> {
-        let is_pooling = settings.transaction_pooling;
-        let (set, isolation) = if is_pooling {
-            ("SET LOCAL", "transaction_isolation")
+        let has_keys = purpose == Purpose::KeyedCreates;
+        let begin = if settings.transaction_pooling {
+            let isolation = "SET LOCAL transaction_isolation = 'read committed'";
+            let lock_timeout = lock_timeout("SET LOCAL", has_keys, settings);
+            let set = settings.set_statements("SET LOCAL");
+            Some(format!("BEGIN; {isolation}; {lock_timeout}{set}"))
         } else {
-            ("SET", "default_transaction_isolation")
-        };
-        // The wait for the record of another process delays the other creates of the batch.
-        let lock_timeout = (settings.timeout / 20).as_millis().max(1);
-        let lock_timeout = if KEYED {
-            format!("; {set} lock_timeout = {lock_timeout}")
-        } else {
-            String::new()
-        };
-        // At a higher level, PostgreSQL refuses a statement that waited for the record of another process, because the
-        // record is newer than the statement's snapshot.
-        let own_settings = format!("{set} {isolation} = 'read committed'{lock_timeout}");
-        let begin = if is_pooling {
-            Some(format!(
-                "BEGIN; {own_settings}; {}",
-                settings.set_statements(set)
-            ))
-        } else {
-            client.batch_execute(&own_settings).await?;
+            // At a higher level, PostgreSQL refuses a statement that waited for the record of another process, because
+            // the record is newer than the statement's snapshot.
+            let isolation = "SET default_transaction_isolation = 'read committed'";
+            let lock_timeout = lock_timeout("SET", has_keys, settings);
+            let set = format!("{lock_timeout}{isolation}");
+            client.batch_execute(&set).await?;
             None
         };
-        let statement = if KEYED {
+        let statement = if has_keys {
             create::keyed_statement(settings)
         } else {
             create::plain_statement()
         };
         let statement = SessionStatement::new(&client, statement, settings).await?;
         for setting in problems(&client, NOT_DURABLE).await? {
-            let purpose = Self::PURPOSE;
+            let purpose = purpose.as_str();
             tracing::warn!(
                 setting,
                 purpose,
@@ -84,6 +78,7 @@ impl<const KEYED: bool> Session for CreateSession<KEYED> {
         Ok(Self {
             client,
             commits: task.commits(),
+            has_keys,
             begin,
             statement,
         })
@@ -97,60 +92,48 @@ impl<const KEYED: bool> Session for CreateSession<KEYED> {
     ) -> Executed<Create> {
         let limit = settings.postgres.timeout;
         let mut added = self.add(creates, limit).await;
-        if let Err((error, _)) = &added
+        if let Err(NotAdded { error, .. }) = &added
             && let Some(&(SqlState::T_R_SERIALIZATION_FAILURE | SqlState::T_R_DEADLOCK_DETECTED)) =
                 error.refusal()
         {
             added = self.add(creates, limit).await;
         }
-        let (error, may_be_committed) = match added {
-            Ok(rows) => {
-                let invalid = || {
-                    self.outcome_unknown(
-                        "the statement returned an invalid row".to_owned(),
-                        settings,
-                    )
-                };
-                return create::responses(&rows, creates).ok_or_else(invalid);
-            }
-            Err(error) => error,
-        };
-        let extent = match error.refusal() {
-            None if may_be_committed => {
-                return Err(self.outcome_unknown(error.to_string(), settings));
-            }
-            None => Extent::Connection("the connection failed before a commit"),
-            Some(&SqlState::QUERY_CANCELED) => return Err(Failure::timeout(Extent::Batch)),
-            Some(&SqlState::DISK_FULL) => {
-                // Without a pause, creates would take each block that is freed, and no key could be revoked.
-                sleep(DISK_FULL_PAUSE).await;
-                Extent::Batch
-            }
-            Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => Extent::Connection(READ_ONLY),
-            Some(&SqlState::LOCK_NOT_AVAILABLE) if KEYED && creates.len() == 1 => {
-                return Ok(vec![Ok(Response::Locked)]);
-            }
-            Some(&SqlState::LOCK_NOT_AVAILABLE) if KEYED => Extent::Request,
-            Some(_) => match error.suspect() {
-                Some(Suspect::Request) => Extent::Request,
-                Some(Suspect::Session) => Extent::Session,
-                Some(Suspect::Database) | None => Extent::Batch,
+        let failure = match added {
+            Ok(rows) => match create::responses(&rows, creates.len()) {
+                Some(responses) => return responses,
+                None => self.outcome_unknown("the statement returned an invalid row", settings),
             },
+            Err(NotAdded { error, .. }) if self.is_locked(&error) && creates.len() == 1 => {
+                return vec![Ok(Response::Locked)];
+            }
+            Err(not_added) => self.failure(not_added, settings).await,
         };
-        Err(Failure::unavailable(error, extent, settings))
+        vec![Err(failure); creates.len()]
     }
 }
 
-impl<const KEYED: bool> CreateSession<KEYED> {
-    /// Adds a batch in one commit. Rows may arrive before the commit, but the end of the response does not. With an
-    /// error, returns whether the commit was requested.
-    async fn add(
-        &self,
-        creates: &[&Create],
-        limit: Duration,
-    ) -> Result<Vec<Row>, (ConnectionError, bool)> {
+/// Bounds the wait for the record of another process, which delays the other creates of the batch.
+fn lock_timeout(set: &str, has_keys: bool, settings: &PostgresSettings) -> String {
+    if !has_keys {
+        return String::new();
+    }
+    let lock_timeout = (settings.timeout / 20).as_millis().max(1);
+    format!("{set} lock_timeout = {lock_timeout}; ")
+}
+
+impl CreateSession {
+    /// Adds a batch in one commit. Rows may arrive before the commit, but the end of the response does not.
+    async fn add(&self, creates: &[&Create], limit: Duration) -> Result<Vec<Row>, NotAdded> {
+        let not_added = |error| NotAdded {
+            error,
+            may_be_committed: false,
+        };
+        let unknown = |error| NotAdded {
+            error,
+            may_be_committed: true,
+        };
         if self.client.is_closed() {
-            return Err((ConnectionError::Closed, false));
+            return Err(not_added(ConnectionError::Closed));
         }
         let arrays = create::parameters(creates);
         let values: Vec<_> = arrays
@@ -159,40 +142,66 @@ impl<const KEYED: bool> CreateSession<KEYED> {
             .collect();
         let statement = self.statement.query(&self.client, &values);
         let Some(begin) = &self.begin else {
-            let rows = self.commits.within(limit, statement).await;
-            return rows.map_err(|error| (error, true));
+            return self.commits.within(limit, statement).await.map_err(unknown);
         };
         let inserted = async {
             within(limit, self.client.batch_execute(begin)).await?;
             within(limit, statement).await
         };
-        match inserted.await {
-            Ok(rows) => {
-                let commit = self.client.batch_execute("COMMIT");
-                let committed = self.commits.within(limit, commit).await;
-                committed.map(|()| rows).map_err(|error| (error, true))
-            }
+        let rows = match inserted.await {
+            Ok(rows) => rows,
             Err(error) => {
                 if error.refusal().is_some() {
                     // If it fails, so does the next transaction.
                     let _ = within(limit, self.client.batch_execute("ROLLBACK")).await;
                 }
-                Err((error, false))
+                return Err(not_added(error));
             }
-        }
+        };
+        let commit = self.client.batch_execute("COMMIT");
+        let committed = self.commits.within(limit, commit).await;
+        committed.map(|()| rows).map_err(unknown)
+    }
+
+    /// Whether another process has locked the record of a key.
+    fn is_locked(&self, error: &ConnectionError) -> bool {
+        self.has_keys && error.refusal() == Some(&SqlState::LOCK_NOT_AVAILABLE)
+    }
+
+    async fn failure(&self, not_added: NotAdded, settings: &ConnectionSettings) -> Failure {
+        let error = not_added.error;
+        let affects = match error.refusal() {
+            None if not_added.may_be_committed => {
+                return self.outcome_unknown(&error.to_string(), settings);
+            }
+            None => Affected::Connection(Lost::BeforeCommit),
+            Some(&SqlState::QUERY_CANCELED) => {
+                return Failure::new(StoreFailure::Timeout, Affected::Batch);
+            }
+            Some(&SqlState::DISK_FULL) => {
+                // Without a pause, creates would take each block that is freed, and no key could be revoked.
+                sleep(DISK_FULL_PAUSE).await;
+                Affected::Batch
+            }
+            Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => Affected::Connection(Lost::ReadOnly),
+            Some(&SqlState::LOCK_NOT_AVAILABLE) if self.has_keys => Affected::Row,
+            Some(_) => match error.suspect() {
+                Some(Suspect::Request) => Affected::Row,
+                Some(Suspect::Session) => Affected::Session,
+                Some(Suspect::Database) | None => Affected::Batch,
+            },
+        };
+        Failure::new(settings.endpoint.locate(error).into(), affects)
     }
 
     /// Cancels the statement. A commit that waits for a standby does not notice that its client has disconnected; such
     /// commits would use up all connections of the server.
-    fn outcome_unknown(&self, reason: String, settings: &ConnectionSettings) -> Failure {
-        let (endpoint, limit) = (settings.endpoint.clone(), settings.postgres.timeout);
+    fn outcome_unknown(&self, cause: &str, settings: &ConnectionSettings) -> Failure {
+        let endpoint = settings.endpoint.clone();
+        let limit = settings.postgres.timeout;
         let token = self.client.cancel_token();
         tokio::spawn(async move { endpoint.cancel(token, limit).await });
-        let extent = Extent::Connection("the connection did not report the outcome of a commit");
-        Failure {
-            error: StoreFailure::OutcomeUnknown,
-            reason,
-            extent,
-        }
+        let failure = StoreFailure::OutcomeUnknown(cause.into());
+        Failure::new(failure, Affected::Connection(Lost::InCommit))
     }
 }

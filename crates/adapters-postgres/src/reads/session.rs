@@ -1,67 +1,37 @@
-use std::collections::{BTreeSet, HashMap};
-
-use animal_store_adapter_kit::{CorruptRow, queue::Request};
-use animal_store_app::ports::{Cause, StoreFailure};
-use animal_store_domain::{Pet, PetStatus};
-use tokio_postgres::{Client, Error, Row, types::ToSql};
-
-use super::query;
-use crate::{
-    PostgresSettings,
-    batching::{Executed, Extent, Failure, Session, SessionStatement},
-    connection::{ConnectionSettings, ConnectionTask},
-    error::{ConnectionError, Suspect, within},
-    pet_row::{PetArrays, PetRow},
+use std::{
+    collections::{BTreeSet, HashMap},
+    vec,
 };
 
-/// A read of pets. A batch has reads of one kind only: gets, lists, or lists by status.
-pub(crate) enum Read {
-    /// Reads one pet, or none.
-    Get(i64),
-    List(List),
-}
+use animal_store_app::ports::{StoreFailure, StoreResult};
+use animal_store_domain::{Pet, PetId, PetStatus};
+use futures_util::future::join3;
+use tokio::time::timeout;
+use tokio_postgres::{Client, Error, Row, types::ToSql};
 
-impl Read {
-    fn id(&self) -> Option<i64> {
-        match self {
-            Self::Get(id) => Some(*id),
-            Self::List(_) => None,
-        }
-    }
+use super::{
+    query,
+    read::{Kinds, Page, Read},
+};
+use crate::{
+    PostgresSettings,
+    batching::{Affected, Executed, Failure, Lost, Session, SessionStatement},
+    connection::{ConnectionSettings, ConnectionTask},
+    error::{ConnectionError, Suspect, invalid_row},
+    pet_row::{PetArrays, pet},
+    purpose::Purpose,
+};
 
-    fn list(&self) -> Option<&List> {
-        match self {
-            Self::Get(_) => None,
-            Self::List(list) => Some(list),
-        }
-    }
-}
+/// The response to a read. An invalid row fails the reads that contain it, and no others.
+type Pets = StoreResult<Vec<Pet>>;
 
-/// Reads the first pets, of every status or of one.
-pub(crate) struct List {
-    pub(crate) status: Option<PetStatus>,
-    pub(crate) after: i64,
-    pub(crate) limit: i64,
-}
-
-/// An invalid row fails the reads that contain it, and no others.
-type Pets = Result<Vec<Pet>, CorruptRow>;
-
-impl Request for Read {
-    type Response = Vec<Pet>;
-
-    fn rows(&self) -> usize {
-        match self {
-            Self::Get(_) => 1,
-            Self::List(list) => usize::try_from(list.limit).unwrap_or(usize::MAX),
-        }
-    }
-}
+/// The responses to the reads of one kind, in their order, unless their statement failed.
+type Loaded = Result<Vec<Pets>, Error>;
 
 /// A connection for reads. It does not use Diesel, which hides the SQLSTATEs that decide about the session.
 pub(crate) struct ReadSession {
     client: Client,
-    /// Behind a pooler, each batch is a transaction: the statements that begin it.
+    /// Behind a pooler, each statement is in a transaction: the statements that begin it.
     begin: Option<String>,
     gets: SessionStatement,
     list: SessionStatement,
@@ -73,12 +43,11 @@ pub(crate) struct ReadSession {
 impl Session for ReadSession {
     type Request = Read;
 
-    const PURPOSE: &'static str = "reads";
     /// PostgreSQL executes such a batch in about a millisecond. A larger one costs as much per row.
     const MAX_ROWS: usize = 500;
-    const CHANGES_PETS: bool = false;
 
     async fn prepare(
+        _: Purpose,
         client: Client,
         _: &ConnectionTask,
         settings: &PostgresSettings,
@@ -97,56 +66,89 @@ impl Session for ReadSession {
     }
 
     async fn execute(&mut self, reads: &[&Read], settings: &ConnectionSettings) -> Executed<Read> {
-        let loaded = within(settings.postgres.timeout, self.load(reads)).await;
-        let rows = loaded.map_err(|error| {
-            let extent = self.extent(&error);
-            Failure::of_read(error, extent, settings)
-        })?;
-        let pets = pets_of_batch(reads, &rows).map_err(|error| Failure {
-            error: StoreFailure::Corrupt,
-            reason: error.to_string(),
-            extent: Extent::Request,
-        })?;
-        Ok(pets.into_iter().map(|pets| Ok(pets?)).collect())
+        let kinds = Kinds::of(reads);
+        let loaded = timeout(settings.postgres.timeout, self.load(&kinds)).await;
+        let Ok([gets, lists, lists_by_status]) = loaded else {
+            let lost = Affected::Connection(Lost::NoResponse);
+            let failure = Failure::new(StoreFailure::Timeout, lost);
+            return reads.iter().map(|_| Err(failure.clone())).collect();
+        };
+        let mut gets = self.responses(gets, kinds.gets.len(), settings);
+        let mut lists = self.responses(lists, kinds.lists.len(), settings);
+        let by_status = kinds.lists_by_status.len();
+        let mut lists_by_status = self.responses(lists_by_status, by_status, settings);
+        let in_order = reads.iter().map(|read| match read {
+            Read::Get(_) => gets.next(),
+            Read::List(_) => lists.next(),
+            Read::ListByStatus(..) => lists_by_status.next(),
+        });
+        in_order.flatten().collect()
     }
 }
 
 impl ReadSession {
-    /// Loads the rows of a batch by one statement. A list that is alone has a plain one, which costs less.
-    async fn load(&self, reads: &[&Read]) -> Result<Vec<Row>, Error> {
-        match reads {
-            [
-                Read::List(List {
-                    status,
-                    after,
-                    limit,
-                }),
-            ] => match status.map(PetStatus::number) {
-                None => self.query(&self.list, &[after, limit]).await,
-                Some(status) => {
-                    self.query(&self.list_by_status, &[&status, after, limit])
-                        .await
-                }
-            },
-            [Read::Get(_), ..] => {
-                let ids: BTreeSet<_> = reads.iter().filter_map(|read| read.id()).collect();
-                let ids: Vec<_> = ids.into_iter().collect();
-                self.query(&self.gets, &[&ids]).await
+    /// Sends the statements of all kinds together. Behind a pooler, one follows another, because each is a transaction.
+    async fn load(&self, kinds: &Kinds) -> [Loaded; 3] {
+        let gets = self.load_gets(&kinds.gets);
+        let lists = self.load_lists(&kinds.lists);
+        let lists_by_status = self.load_lists_by_status(&kinds.lists_by_status);
+        if self.begin.is_some() {
+            return [gets.await, lists.await, lists_by_status.await];
+        }
+        join3(gets, lists, lists_by_status).await.into()
+    }
+
+    /// Equal gets share a row.
+    async fn load_gets(&self, ids: &[PetId]) -> Loaded {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let distinct: BTreeSet<_> = ids.iter().map(|id| id.get()).collect();
+        let distinct: Vec<_> = distinct.into_iter().collect();
+        let rows = self.query(&self.gets, &[&distinct]).await?;
+        let found = pets_by_id(&rows).map_err(invalid_row);
+        let pets = |id: &PetId| {
+            let found = found.as_ref().map_err(Clone::clone)?;
+            found.get(&id.get()).cloned().unwrap_or(Ok(Vec::new()))
+        };
+        Ok(ids.iter().map(pets).collect())
+    }
+
+    /// A list that is alone has a plain statement, which costs less.
+    async fn load_lists(&self, pages: &[Page]) -> Loaded {
+        match pages {
+            [] => Ok(Vec::new()),
+            [page] => {
+                let values: [&(dyn ToSql + Sync); 2] = [&page.after(), &page.limit()];
+                let rows = self.query(&self.list, &values).await?;
+                Ok(vec![rows.iter().map(pet).collect()])
             }
-            _ => {
-                let lists = || reads.iter().filter_map(|read| read.list());
-                let after: Vec<_> = lists().map(|list| list.after).collect();
-                let limits: Vec<_> = lists().map(|list| list.limit).collect();
-                let statuses: Option<Vec<_>> = lists()
-                    .map(|list| list.status.map(PetStatus::number))
-                    .collect();
-                match statuses {
-                    None => self.query(&self.lists, &[&after, &limits]).await,
-                    Some(statuses) => {
-                        self.query(&self.lists_by_status, &[&after, &limits, &statuses])
-                            .await
-                    }
-                }
+            pages => {
+                let after: Vec<_> = pages.iter().map(Page::after).collect();
+                let limits: Vec<_> = pages.iter().map(Page::limit).collect();
+                let rows = self.query(&self.lists, &[&after, &limits]).await?;
+                Ok(pets_of_lists(&rows, &vec![None; pages.len()]))
+            }
+        }
+    }
+
+    async fn load_lists_by_status(&self, lists: &[(PetStatus, Page)]) -> Loaded {
+        match lists {
+            [] => Ok(Vec::new()),
+            [(status, page)] => {
+                let values: [&(dyn ToSql + Sync); 3] =
+                    [&status.number(), &page.after(), &page.limit()];
+                let rows = self.query(&self.list_by_status, &values).await?;
+                Ok(vec![rows.iter().map(pet).collect()])
+            }
+            lists => {
+                let after: Vec<_> = lists.iter().map(|(_, page)| page.after()).collect();
+                let limits: Vec<_> = lists.iter().map(|(_, page)| page.limit()).collect();
+                let numbers: Vec<_> = lists.iter().map(|(status, _)| status.number()).collect();
+                let values: [&(dyn ToSql + Sync); 3] = [&after, &limits, &numbers];
+                let rows = self.query(&self.lists_by_status, &values).await?;
+                let statuses: Vec<_> = lists.iter().map(|(status, _)| Some(*status)).collect();
+                Ok(pets_of_lists(&rows, &statuses))
             }
         }
     }
@@ -166,62 +168,51 @@ impl ReadSession {
         rows
     }
 
-    /// No statement of a read computes with values, so no error is about a row.
-    fn extent(&self, error: &ConnectionError) -> Extent {
-        match error.suspect() {
-            Some(Suspect::Session) => Extent::Session,
-            None if self.begin.is_some() => {
-                Extent::Connection("the connection could not begin or end a transaction")
+    /// Returns a response to each read of a kind.
+    fn responses(
+        &self,
+        loaded: Loaded,
+        count: usize,
+        settings: &ConnectionSettings,
+    ) -> vec::IntoIter<Result<Vec<Pet>, Failure>> {
+        let responses: Executed<Read> = match loaded {
+            Ok(pets) => {
+                let corrupt = |failure| Failure::new(failure, Affected::Batch);
+                pets.into_iter().map(|pets| pets.map_err(corrupt)).collect()
             }
-            _ => Extent::Batch,
-        }
+            Err(error) => vec![Err(self.failure(error.into(), settings)); count],
+        };
+        responses.into_iter()
+    }
+
+    /// No statement of a read computes with values, so no error is about a row.
+    fn failure(&self, error: ConnectionError, settings: &ConnectionSettings) -> Failure {
+        let affects = match error.suspect() {
+            Some(Suspect::Session) => Affected::Session,
+            None if self.begin.is_some() => Affected::Connection(Lost::Transaction),
+            _ => Affected::Batch,
+        };
+        Failure::new(settings.endpoint.locate(error).into(), affects)
     }
 }
 
-/// Returns the pets in the order of the reads.
-fn pets_of_batch(reads: &[&Read], rows: &[Row]) -> Result<Vec<Pets>, Cause> {
-    match reads {
-        [Read::List(_)] => Ok(vec![pets(read_rows(rows)?)]),
-        [Read::Get(_), ..] => Ok(pets_of_gets(reads, read_rows(rows)?)),
-        _ => pets_of_lists(reads, rows),
-    }
-}
-
-fn read_rows(rows: &[Row]) -> Result<Vec<PetRow<'_>>, ConnectionError> {
-    let rows = rows.iter().map(PetRow::read);
-    Ok(rows.collect::<Result<_, _>>()?)
-}
-
-/// Equal gets share a row.
-fn pets_of_gets(gets: &[&Read], rows: Vec<PetRow<'_>>) -> Vec<Pets> {
-    let found: HashMap<_, _> = rows
-        .into_iter()
-        .map(|row| (Some(row.id), pets([row])))
-        .collect();
-    gets.iter()
-        .map(|read| found.get(&read.id()).cloned().unwrap_or(Ok(Vec::new())))
+fn pets_by_id(rows: &[Row]) -> Result<HashMap<i64, Pets>, Error> {
+    rows.iter()
+        .map(|row| Ok((row.try_get(0)?, pet(row).map(|pet| vec![pet]))))
         .collect()
 }
 
-fn pets_of_lists(lists: &[&Read], rows: &[Row]) -> Result<Vec<Pets>, Cause> {
-    let mut loaded: Vec<_> = lists.iter().map(|_| Ok(Vec::new())).collect();
+/// Returns the pets of lists of these statuses. The first column of a row is the position of its list.
+fn pets_of_lists(rows: &[Row], statuses: &[Option<PetStatus>]) -> Vec<Pets> {
+    let missing = StoreFailure::Corrupt("the result has no row for this list".into());
+    let mut lists = vec![Err(missing); statuses.len()];
     for row in rows {
-        let position: i64 = row.try_get(0).map_err(ConnectionError::from)?;
+        let position: i64 = row.try_get(0).unwrap_or_default();
         let index = usize::try_from(position - 1).unwrap_or(usize::MAX);
-        let list = lists.get(index).and_then(|read| read.list());
-        let list = list.ok_or("the position of a list is invalid")?;
-        let arrays = PetArrays::read(row).map_err(ConnectionError::from)?;
-        loaded[index] = pets(arrays.rows(list.status));
+        if let Some(list) = lists.get_mut(index) {
+            let arrays = PetArrays::read(row).map_err(invalid_row);
+            *list = arrays.and_then(|arrays| arrays.pets(statuses[index]));
+        }
     }
-    Ok(loaded)
-}
-
-/// Converts the rows of a read. The order of `array_agg` is not guaranteed.
-fn pets<'a>(rows: impl IntoIterator<Item = PetRow<'a>>) -> Pets {
-    let mut pets = rows
-        .into_iter()
-        .map(Pet::try_from)
-        .collect::<Result<Vec<_>, _>>()?;
-    pets.sort_unstable_by_key(Pet::id);
-    Ok(pets)
+    lists
 }
