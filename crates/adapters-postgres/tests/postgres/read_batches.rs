@@ -4,6 +4,7 @@ use animal_store_domain::PetStatus;
 
 use crate::{
     explain::one_connection,
+    metrics::metrics,
     read_fixture::{Get, KINDS, List, Read, ReadFixture, Response, ids, pets},
     store::in_both_modes,
 };
@@ -120,6 +121,38 @@ async fn each_list_of_a_batch_returns_what_it_returns_alone() {
             }
             assert_eq!(fixture.statements().await.len(), 2);
         }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reads_of_all_kinds_share_a_batch_with_a_statement_for_each_kind() {
+    in_both_modes(&one_connection(), async |settings| {
+        let mut fixture = ReadFixture::with(settings, pets(40)).await;
+        let pending = |after, limit| List(Some(PetStatus::Pending), after, limit);
+        let all = |after, limit| List(None, after, limit);
+        let registry = &fixture.store.registry;
+        let batches = || metrics(registry, "read", ["batch_duration_seconds_count"])[0];
+        for reads in [
+            &[pending(3, 2), Get(7), all(5, 3)][..],
+            &[
+                all(0, 2),
+                pending(0, 9),
+                Get(3),
+                all(9, 4),
+                Get(4),
+                pending(20, 1),
+            ],
+        ] {
+            let before = batches();
+            let responses = fixture.read_together(Get(1), reads).await;
+            assert_eq!(batches(), before + 2);
+            for (read, response) in reads.iter().zip(responses) {
+                let pets = response.expect("a response");
+                assert_eq!(pets, fixture.expected(*read), "{read:?}");
+            }
+        }
+        assert_eq!(fixture.statements().await.len(), 2 * (1 + KINDS.len()));
     })
     .await;
 }

@@ -77,16 +77,8 @@ async fn a_statement_that_postgresql_refuses_fails_its_batch_and_is_sent_once() 
     in_both_modes(&one_connection(), async |settings| {
         let fixture = with_a_pet(settings, "bad").await;
         let backends = fixture.observer.backends().await;
-        let batches = || {
-            let counts = |kind| {
-                metrics(
-                    &fixture.store.registry,
-                    kind,
-                    ["batch_duration_seconds_count"],
-                )[0]
-            };
-            ["get", "list", "list_by_status"].map(counts)
-        };
+        let registry = &fixture.store.registry;
+        let batches = || metrics(registry, "read", ["batch_duration_seconds_count"])[0];
         let before = batches();
         for kind in KINDS {
             for response in fixture.read_together(kind, &reads(kind)).await {
@@ -102,8 +94,26 @@ async fn a_statement_that_postgresql_refuses_fails_its_batch_and_is_sent_once() 
             }
         }
         // Of each kind a lone read, and all others in one batch.
-        assert_eq!(batches(), before.map(|count| count + 2));
+        assert_eq!(batches(), before + 2 * KINDS.len() as u64);
         assert_eq!(fixture.observer.backends().await, backends);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_statement_that_postgresql_refuses_fails_no_read_of_another_kind() {
+    in_both_modes(&one_connection(), async |settings| {
+        let fixture = with_a_pet(settings, "bad").await;
+        let by_status = List(Some(PetStatus::Pending), BAD, 5);
+        let reads = [Get(BAD), List(None, 0, 5), Get(1), by_status];
+        let responses = fixture.read_together(Get(1), &reads).await;
+        let failed = responses.iter().map(Result::is_err).collect::<Vec<_>>();
+        assert_eq!(failed, [true, false, true, false]);
+        for (read, response) in reads.into_iter().zip(responses) {
+            if let Ok(pets) = response {
+                assert_eq!(pets, fixture.expected(read), "{read:?}");
+            }
+        }
     })
     .await;
 }
