@@ -3,6 +3,7 @@
 //! The message about an invalid request may contain text made for the client: one problem for each member, parameter or
 //! header. The message of a 5xx is fixed: its cause is a source, which only the request log reads.
 
+mod exceeded_limit;
 mod from_use_cases;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -21,7 +22,7 @@ use animal_store_app::{Scope, ports::Cause};
 use serde::{Serialize, Serializer};
 use thiserror::Error;
 
-use crate::metrics::Shed;
+pub(crate) use self::exceeded_limit::ExceededLimit;
 
 /// Value of `Content-Type`.
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -76,7 +77,7 @@ pub(crate) enum ApiError {
     #[error("the service is unavailable; retry later")]
     Unavailable(#[source] Cause),
     #[error("the service is overloaded; retry later")]
-    Overloaded(Shed),
+    Overloaded(ExceededLimit),
     #[error("the pet may have been added; check before you retry without an Idempotency-Key")]
     OutcomeUnknown(#[source] Cause),
 }
@@ -95,12 +96,17 @@ fn as_text<S: Serializer>(error: &ApiError, serializer: S) -> Result<S::Ok, S::E
 }
 
 impl ApiError {
+    /// Returns the error of a response.
+    pub(crate) fn of<B>(response: &HttpResponse<B>) -> Option<&Self> {
+        response.error()?.as_error()
+    }
+
     /// Returns the limit because of which the request is refused.
-    pub(crate) fn shed(&self) -> Option<Shed> {
+    pub(crate) fn exceeded_limit(&self) -> Option<ExceededLimit> {
         match self {
-            Self::Overloaded(shed) => Some(*shed),
-            Self::RateLimited => Some(Shed::RateLimit),
-            Self::TooManyAuthFailures(_) => Some(Shed::AuthFailures),
+            Self::Overloaded(limit) => Some(*limit),
+            Self::RateLimited => Some(ExceededLimit::RateLimit),
+            Self::TooManyAuthFailures(_) => Some(ExceededLimit::AuthFailures),
             _ => None,
         }
     }

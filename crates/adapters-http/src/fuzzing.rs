@@ -6,7 +6,7 @@ use animal_store_app::{ApiKeyId, ApiToken, IdempotencyKey};
 use animal_store_domain::ListQuery;
 
 use crate::{
-    auth,
+    bearer_token,
     pets::{idempotency_key, list_query},
 };
 
@@ -15,7 +15,7 @@ use crate::{
 /// # Errors
 /// The name of the error.
 pub fn parse_authorization(headers: &HeaderMap) -> Result<ApiToken, String> {
-    auth::bearer_token(headers).map_err(|error| format!("{error:?}"))
+    bearer_token::parse(headers).map_err(|error| format!("{error:?}"))
 }
 
 /// Parses the `Idempotency-Key` headers. `None`: they are refused.

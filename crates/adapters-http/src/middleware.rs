@@ -12,10 +12,11 @@
 //! for panics, `overload.rs` for the limit; `server/tests/api/headers.rs`, `deprecation.rs` and `bounds.rs` over
 //! sockets.
 
+pub(crate) mod authenticate;
+pub(crate) mod cors;
 pub(crate) mod in_flight;
 pub(crate) mod request_id;
 pub(crate) mod request_log;
-pub(crate) mod trusted_proxies;
 
 use std::{panic::AssertUnwindSafe, thread};
 

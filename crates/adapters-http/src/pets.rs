@@ -1,4 +1,4 @@
-//! The handlers of the operations, and what they read from paths, queries and headers.
+//! The operations of the interface: the names, paths and methods, and in a file each the handlers.
 
 mod create;
 mod digits;
@@ -7,7 +7,63 @@ pub(crate) mod idempotency_key;
 mod list;
 pub(crate) mod list_query;
 
+use actix_web::http::Method;
+
 pub(crate) use create::create_pet;
-pub(crate) use get::{DEPRECATION, get_pet};
-pub(crate) use idempotency_key::IDEMPOTENCY_REPLAYED;
+pub(crate) use get::get_pet;
 pub(crate) use list::list_pets;
+
+/// Methods of the whole interface, as `Allow` and CORS list them.
+pub(crate) const METHODS: &str = "GET, HEAD, POST";
+/// Methods of `/v1/pets`.
+pub(crate) const PETS_METHODS: &str = "GET, HEAD, POST";
+/// Methods of `/v1/pets/{petId}`.
+pub(crate) const PET_METHODS: &str = "GET, HEAD";
+
+/// An operation of the interface.
+pub(crate) struct Operation {
+    /// Name in the interface.
+    pub(crate) name: &'static str,
+    /// Those with GET have HEAD, too.
+    pub(crate) method: &'static str,
+    /// Pattern of the path.
+    route: &'static str,
+    /// Status of a success.
+    pub(crate) success: u16,
+}
+
+/// Every operation. `routes.rs` has their handlers.
+pub(crate) const OPERATIONS: [Operation; 3] = [
+    Operation {
+        name: "listPets",
+        method: "GET",
+        route: "/v1/pets",
+        success: 200,
+    },
+    Operation {
+        name: "createPet",
+        method: "POST",
+        route: "/v1/pets",
+        success: 201,
+    },
+    Operation {
+        name: "getPet",
+        method: "GET",
+        route: "/v1/pets/{petId}",
+        success: 200,
+    },
+];
+
+impl Operation {
+    /// Returns the operation of a method at a route.
+    pub(crate) fn find(method: &Method, route: &str) -> Option<&'static Self> {
+        let method = if method == Method::HEAD {
+            "GET"
+        } else {
+            method.as_str()
+        };
+        OPERATIONS
+            .iter()
+            .find(|operation| operation.method == method && operation.route == route)
+    }
+}

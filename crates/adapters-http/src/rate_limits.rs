@@ -29,7 +29,10 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use crate::{error::ApiError, limits::RateLimit, metrics::Shed};
+use crate::{
+    error::{ApiError, ExceededLimit},
+    limits::RateLimit,
+};
 
 pub(crate) const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 pub(crate) const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
@@ -205,7 +208,7 @@ impl AuthFailureLimiter {
         };
         timeout(ATTEMPT_TIMEOUT, begin)
             .await
-            .unwrap_or(Err(ApiError::Overloaded(Shed::AuthFailures)))
+            .unwrap_or(Err(ApiError::Overloaded(ExceededLimit::AuthFailures)))
     }
 }
 

@@ -1,6 +1,4 @@
-//! The handler of each path and method, and the use cases that the handlers call.
-
-use std::sync::Arc;
+//! The handler of each path and method.
 
 use actix_web::{
     FromRequest, Handler, HttpRequest, HttpResponse, Resource, Responder, Route,
@@ -8,43 +6,31 @@ use actix_web::{
     middleware::{DefaultHeaders, from_fn},
     web::{self, ServiceConfig},
 };
-use animal_store_app::{Authenticate, CreatePet, GetPet, ListPets, ports::ApiKeyUses};
 
 use crate::{
-    auth::authenticate,
     error::ApiError,
     explorer, health, metrics,
-    middleware::Caught,
+    middleware::{Caught, authenticate::authenticate},
     openapi,
-    pets::{create_pet, get::deprecation_headers, get_pet, list_pets},
-    public_url::PublicUrl,
+    pets::{
+        METHODS, PET_METHODS, PETS_METHODS, create_pet, get::announce_deprecation, get_pet,
+        list_pets,
+    },
 };
 
-/// The use cases that the handlers call. Each worker has its own.
-#[derive(Clone)]
-pub struct UseCases {
-    /// Checks the API key of every request under `/v1`.
-    pub authenticate: Authenticate,
-    /// `listPets`
-    pub list_pets: ListPets,
-    /// `createPet`
-    pub create_pet: CreatePet,
-    /// `getPet`. `None`: the operation was removed.
-    pub get_pet: Option<GetPet>,
-    /// Records which API keys use `getPet`, so that an operator finds the clients that still have to change.
-    pub uses: Arc<dyn ApiKeyUses>,
-}
+/// Methods of what can only be read.
+const READ_METHODS: &str = "GET, HEAD";
 
 /// Routes of the API listener. Every path under `/v1` needs an API key, unknown paths included.
-pub(crate) fn api(config: &mut ServiceConfig, public_url: Option<&PublicUrl>) {
-    let deprecation = || deprecation_headers(public_url);
+pub(crate) fn api(config: &mut ServiceConfig) {
     let pets = read_only("/pets", list_pets)
         .route(web::post().to(Caught(create_pet)))
-        .default_service(reject(|| ApiError::MethodNotAllowed("GET, HEAD, POST")));
+        .default_service(reject(|| ApiError::MethodNotAllowed(PETS_METHODS)));
+    let deprecated = || from_fn(announce_deprecation);
     let pet = web::resource("/pets/{petId}")
-        .route(web::get().to(Caught(get_pet)).wrap(deprecation()))
-        .route(web::head().to(Caught(get_pet)).wrap(deprecation()))
-        .default_service(reject(|| ApiError::MethodNotAllowed("GET, HEAD")));
+        .route(web::get().to(Caught(get_pet)).wrap(deprecated()))
+        .route(web::head().to(Caught(get_pet)).wrap(deprecated()))
+        .default_service(reject(|| ApiError::MethodNotAllowed(PET_METHODS)));
     let v1 = web::scope("/v1")
         .wrap(from_fn(authenticate))
         .wrap(DefaultHeaders::new().add((CACHE_CONTROL, "no-store")))
@@ -58,7 +44,7 @@ pub(crate) fn api(config: &mut ServiceConfig, public_url: Option<&PublicUrl>) {
         .service(read_only("/docs/{file}", explorer::file))
         .service(read_only("/docs/", async || explorer::redirect("../docs")))
         .service(read_only("/", async || explorer::redirect("docs")))
-        .default_service(unrouted("GET, HEAD, POST, OPTIONS"));
+        .default_service(unrouted(METHODS));
 }
 
 /// Routes of the management listener.
@@ -67,15 +53,15 @@ pub(crate) fn management(config: &mut ServiceConfig) {
         .service(read_only("/live", health::live))
         .service(read_only("/ready", health::ready))
         .service(read_only("/metrics", metrics::serve))
-        .default_service(unrouted("GET, HEAD, OPTIONS"));
+        .default_service(unrouted(READ_METHODS));
 }
 
 /// A path without a route is a 404. `*` is the target of OPTIONS alone, and asks what the server allows.
-fn unrouted(allowed: &'static str) -> Route {
+fn unrouted(methods: &'static str) -> Route {
     web::to(move |request: HttpRequest| async move {
         if request.path() == "*" {
             Ok(HttpResponse::NoContent()
-                .insert_header((ALLOW, allowed))
+                .insert_header((ALLOW, format!("{methods}, OPTIONS")))
                 .finish())
         } else {
             Err(ApiError::RouteNotFound)
@@ -93,7 +79,7 @@ where
     web::resource(path)
         .route(web::get().to(Caught(handler.clone())))
         .route(web::head().to(Caught(handler)))
-        .default_service(reject(|| ApiError::MethodNotAllowed("GET, HEAD")))
+        .default_service(reject(|| ApiError::MethodNotAllowed(READ_METHODS)))
 }
 
 fn reject(error: fn() -> ApiError) -> Route {

@@ -20,19 +20,20 @@ use prometheus_client::registry::Registry;
 use tokio::task::JoinHandle;
 
 use crate::{
-    auth::RequestLimits,
-    cors::{self, AllowedOrigins},
+    client_address::TrustedProxies,
     limits::{Limits, Reloaded, management_limits},
     metrics::{Hosts, HttpMetrics},
     middleware::{
+        cors::{self, AllowedOrigins},
         in_flight::{self, InFlight, KeyShares},
         request_log::{self, RequestLog},
-        trusted_proxies::TrustedProxies,
     },
     openapi,
     public_url::PublicUrl,
     rate_limits::network,
-    routes::{self, UseCases},
+    request_limits::RequestLimits,
+    routes,
+    use_cases::UseCases,
 };
 
 /// How the API is served.
@@ -136,7 +137,7 @@ where
                 .app_data(proxies.clone())
                 .app_data(document.clone())
                 .app_data(public_url.clone())
-                .configure(|config| routes::api(config, public_url.as_ref()))
+                .configure(routes::api)
                 .wrap_fn(move |request, service| in_flight::limit(&in_flight, request, service))
                 .wrap_fn(move |request, service| cors::apply(origins.load_full(), request, service))
                 .wrap_fn(move |request, service| {
@@ -172,6 +173,7 @@ pub fn serve_management(
             .app_data(Data::new(readiness.clone()))
             .app_data(registry.clone())
             .app_data(hosts.clone())
+            .app_data(TrustedProxies::default())
             .configure(routes::management)
             .wrap_fn(move |request, service| request_log::record(&log, None, request, service))
     })

@@ -67,7 +67,12 @@ impl Trace {
     }
 
     /// Records the response.
-    pub(crate) fn end<B>(&self, response: &ServiceResponse<B>, request_id: &HeaderValue) {
+    pub(crate) fn end<B>(
+        &self,
+        response: &ServiceResponse<B>,
+        route: Option<String>,
+        request_id: &HeaderValue,
+    ) {
         let Self { span, .. } = self;
         if span.is_disabled() {
             return;
@@ -77,7 +82,7 @@ impl Trace {
         if status.is_server_error() {
             span.record("otel.status_code", "ERROR");
         }
-        if let Some(route) = response.request().match_pattern() {
+        if let Some(route) = route {
             span.record("http.route", route);
         }
         span.record("request_id", request_id.to_str().unwrap_or_default());

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use animal_store_adapters_http::UseCases;
 use animal_store_app::{
-    Authenticate, CheckReadiness, CreatePet, Finding, GetPet, ListPets,
+    CheckReadiness, Finding,
     ports::{ApiKeyDirectory, ApiKeyStore, ApiKeyUses, BulkStorage, PetRepository, Readiness},
 };
 use async_trait::async_trait;
@@ -172,14 +172,12 @@ pub(crate) async fn start(
         uses_writer,
     };
     let use_cases = move || {
-        let repository = new_repository();
-        UseCases {
-            authenticate: Authenticate::new(Arc::clone(&directory), Arc::clone(&uses)),
-            list_pets: ListPets::new(Arc::clone(&repository)),
-            create_pet: CreatePet::new(Arc::clone(&repository)),
-            get_pet: serves_get_pet.then(|| GetPet::new(repository)),
-            uses: Arc::clone(&uses),
+        let directory = Arc::clone(&directory);
+        let mut use_cases = UseCases::new(new_repository(), directory, Arc::clone(&uses));
+        if !serves_get_pet {
+            use_cases.get_pet = None;
         }
+        use_cases
     };
     Ok((use_cases, adapters))
 }

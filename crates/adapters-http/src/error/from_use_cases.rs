@@ -5,8 +5,7 @@ use animal_store_app::{
     ports::{AddPetError, Cause, StoreFailure},
 };
 
-use super::ApiError;
-use crate::metrics::Shed;
+use super::{ApiError, ExceededLimit};
 
 impl From<StoreFailure> for ApiError {
     fn from(failure: StoreFailure) -> Self {
@@ -14,7 +13,7 @@ impl From<StoreFailure> for ApiError {
             StoreFailure::Unavailable(_) | StoreFailure::Timeout => {
                 Self::Unavailable(failure.into())
             }
-            StoreFailure::Overloaded => Self::Overloaded(Shed::StorageQueue),
+            StoreFailure::Overloaded => Self::Overloaded(ExceededLimit::StorageQueue),
             StoreFailure::Corrupt(_) => Self::Internal(failure.into()),
             StoreFailure::OutcomeUnknown(_) => Self::OutcomeUnknown(failure.into()),
         }
@@ -51,7 +50,7 @@ impl From<AuthenticateError> for ApiError {
         match error {
             AuthenticateError::UnknownKey => Self::UnknownApiKey,
             AuthenticateError::Directory(StoreFailure::Overloaded) => {
-                Self::Overloaded(Shed::KeyLookups)
+                Self::Overloaded(ExceededLimit::KeyLookups)
             }
             AuthenticateError::Directory(StoreFailure::Corrupt(_)) => {
                 Self::Internal(Cause::of(&error))

@@ -45,7 +45,7 @@ pub(crate) fn every_error() -> Vec<ApiError> {
         TooManyAuthFailures(6),
         Internal(SECRET.into()),
         Unavailable(SECRET.into()),
-        Overloaded(Shed::InFlight),
+        Overloaded(ExceededLimit::InFlight),
         OutcomeUnknown(SECRET.into()),
     ];
     all.push(ApiError::InsufficientScope(Scope::Write));

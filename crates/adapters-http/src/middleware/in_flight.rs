@@ -11,7 +11,7 @@ use animal_store_app::ApiKeyId;
 use futures_util::{FutureExt, future::Either};
 use prometheus_client::metrics::gauge::Gauge;
 
-use crate::{error::ApiError, metrics::Shed};
+use crate::error::{ApiError, ExceededLimit};
 
 /// Number of requests in flight, over all workers.
 #[derive(Debug, Clone)]
@@ -62,7 +62,7 @@ where
     match in_flight.acquire() {
         Some(permit) => Either::Left(service.call(request).inspect(move |_| drop(permit))),
         None => Either::Right(ready(Ok(
-            request.error_response(ApiError::Overloaded(Shed::InFlight))
+            request.error_response(ApiError::Overloaded(ExceededLimit::InFlight))
         ))),
     }
 }

@@ -16,7 +16,7 @@ use std::{
 };
 
 use actix_web::{
-    Error, HttpMessage, HttpResponse,
+    Error,
     body::{BodySize, MessageBody},
     dev::{Service, ServiceRequest, ServiceResponse},
     http::{
@@ -24,19 +24,18 @@ use actix_web::{
         header::{HeaderMap, HeaderValue, USER_AGENT, X_CONTENT_TYPE_OPTIONS},
     },
 };
-use animal_store_app::{ApiKey, IdempotencyKey, is_deceptive};
+use animal_store_app::is_deceptive;
 use futures_util::TryFutureExt;
 use opentelemetry::trace::TraceId;
 use tracing::{Instrument, Level};
 
-use super::{
-    request_id::{self, X_REQUEST_ID},
-    trusted_proxies::client_address,
-};
+use super::request_id::{self, X_REQUEST_ID};
 use crate::{
-    error::ApiError,
-    metrics::{HttpMetrics, RequestLabels, Shed},
-    pets::{DEPRECATION, IDEMPOTENCY_REPLAYED},
+    client_address::client_address,
+    error::{ApiError, ExceededLimit},
+    metrics::HttpMetrics,
+    pets::Operation,
+    request_record::RequestRecord,
     traces::Trace,
 };
 
@@ -67,7 +66,7 @@ pub(crate) struct RequestLog {
 impl RequestLog {
     /// Logs and counts a request that was refused before the application received it.
     pub(crate) fn record_refusal(&self, client: Option<IpAddr>, status: StatusCode) {
-        self.metrics.count_status(RequestLabels::REFUSED, status);
+        self.metrics.count_refusal(status);
         let status = status.as_u16();
         at_level!(
             self.level(),
@@ -100,10 +99,7 @@ where
     B: MessageBody,
 {
     let start = Instant::now();
-    let (log, labels) = (
-        Rc::clone(log),
-        RequestLabels::find(request.method(), request.match_info().as_str()),
-    );
+    let log = Rc::clone(log);
     let id = request_id::get_or_create(request.headers());
     let client = client_address(&request);
     let trace = Trace::start(sample_ratio, &request);
@@ -118,9 +114,13 @@ where
         if log.has_line(response.status()) {
             write_line(&response, &id, trace.id, client, duration, level);
         }
-        log.metrics
-            .count_response(labels, response.response(), duration);
-        trace.end(&response, &id);
+        let request = response.request();
+        let route = request.match_pattern();
+        let operation = route
+            .as_deref()
+            .and_then(|route| Operation::find(request.method(), route));
+        log.metrics.count_response(operation, &response, duration);
+        trace.end(&response, route, &id);
         response.headers_mut().insert(X_REQUEST_ID, id);
         response
             .headers_mut()
@@ -138,9 +138,9 @@ fn write_line<B: MessageBody>(
     level: Level,
 ) {
     let request = response.request();
-    let extensions = request.extensions();
-    let key = extensions.get::<Arc<ApiKey>>();
-    let error = error(response.response());
+    let record = RequestRecord::of(request);
+    let key = record.api_key.as_ref();
+    let error = ApiError::of(response.response());
     let bytes = match response.response().body().size() {
         BodySize::Sized(bytes) => bytes,
         BodySize::None | BodySize::Stream => 0,
@@ -154,20 +154,20 @@ fn write_line<B: MessageBody>(
             code = error.map(|error| error.response().code),
             bytes,
             microseconds = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX),
-            deprecated = response.headers().contains_key(DEPRECATION).then_some(true),
+            deprecated = record.deprecated.then_some(true),
             client = client.map(display),
             user_agent = user_agent(request.headers()),
             api_key = key.map(|key| key.id.as_str()),
             api_key_label = key.map(|key| key.label.as_str()),
-            idempotency_key = extensions
-                .get::<IdempotencyKey>()
+            idempotency_key = record
+                .idempotency_key
+                .as_ref()
                 .map(|key| hex::encode(key.digest)),
-            replayed = response
-                .headers()
-                .contains_key(IDEMPOTENCY_REPLAYED)
-                .then_some(true),
+            replayed = record.replayed.then_some(true),
             request_id = id.to_str().unwrap_or_default(),
-            shed = error.and_then(ApiError::shed).map(Shed::as_str),
+            shed = error
+                .and_then(ApiError::exceeded_limit)
+                .map(ExceededLimit::as_str),
             trace_id = trace_id.map(display),
             cause = error.and_then(|error| error.source()).map(display),
             "request"
@@ -189,10 +189,6 @@ fn user_agent(headers: &HeaderMap) -> Option<&str> {
         .next()?
         .valid();
     text.split(is_deceptive).next()
-}
-
-fn error<B>(response: &HttpResponse<B>) -> Option<&ApiError> {
-    response.error()?.as_error()
 }
 
 #[cfg(test)]

@@ -1,28 +1,31 @@
-use actix_web::{HttpMessage, HttpRequest, HttpResponse, http::header::LOCATION, web::Data};
+//! `createPet`.
+
+use actix_web::{HttpRequest, HttpResponse, http::header::LOCATION, web::Data};
 use animal_store_app::ports::{AddPet, AddedPet};
 use animal_store_pet_json::{self as pet_json, Subject};
 use tracing::Instrument;
 
 use super::idempotency_key::{self, IDEMPOTENCY_REPLAYED};
 use crate::{
-    auth, body,
+    access::Write,
+    body,
     error::{ApiError, JSON},
     public_url::PublicUrl,
-    routes::UseCases,
+    request_record::RequestRecord,
     traces,
+    use_cases::UseCases,
 };
 
 pub(crate) async fn create_pet(
+    Write(access): Write,
     use_cases: Data<UseCases>,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let access = auth::write_access(&request)?;
     let body = body::read_json(&request)?;
     let idempotency_key = idempotency_key::parse(request.headers(), &access.key().id)?;
-    if let Some(key) = &idempotency_key {
-        // For the request log.
-        request.extensions_mut().insert(key.clone());
-    }
+    RequestRecord::of(&request)
+        .idempotency_key
+        .clone_from(&idempotency_key);
     let pet = pet_json::from_slice(&body, Subject::RequestBody).map_err(ApiError::InvalidBody)?;
     let add = use_cases.create_pet.execute(
         &access,
@@ -34,6 +37,7 @@ pub(crate) async fn create_pet(
     let AddedPet { pet, replayed } = add.instrument(traces::storage_span()).await?;
     let mut response = HttpResponse::Created();
     if replayed {
+        RequestRecord::of(&request).replayed = true;
         response.insert_header((IDEMPOTENCY_REPLAYED, "true"));
     }
     // Without a public URL relative to the URI of the request, so that it is valid behind any base path.

@@ -1,9 +1,11 @@
 //! `getPet`, which is deprecated (RFC 9745 and RFC 8594).
 
 use actix_web::{
-    HttpRequest, HttpResponse,
-    http::header::{HeaderName, LINK},
-    middleware::DefaultHeaders,
+    Error, HttpRequest, HttpResponse,
+    body::BoxBody,
+    dev::{ServiceRequest, ServiceResponse},
+    http::header::{HeaderName, HeaderValue, LINK},
+    middleware::Next,
     web::Data,
 };
 use animal_store_app::ports::ApiKeyUse;
@@ -13,42 +15,53 @@ use tracing::Instrument;
 
 use super::digits;
 use crate::{
-    auth,
+    access::{Read, api_key},
     error::{ApiError, JSON},
     public_url::PublicUrl,
-    routes::UseCases,
+    request_record::RequestRecord,
     traces,
+    use_cases::UseCases,
 };
 
-pub(crate) const DEPRECATION: HeaderName = HeaderName::from_static("deprecation");
-pub(crate) const SUNSET: HeaderName = HeaderName::from_static("sunset");
+pub(crate) const DEPRECATED_OPERATION: &str = "getPet";
+
+const DEPRECATION: HeaderName = HeaderName::from_static("deprecation");
+const SUNSET: HeaderName = HeaderName::from_static("sunset");
 
 /// 2026-01-01T00:00:00Z
 pub(crate) const DEPRECATED_SINCE: &str = "@1767225600";
 pub(crate) const REMOVED_ON: &str = "Thu, 05 Dec 2030 00:00:00 GMT";
 pub(crate) const SUCCESSOR: &str = r#"<../pets>; rel="successor-version""#;
 
-/// Headers of every response of the operation, errors included.
-pub(crate) fn deprecation_headers(public_url: Option<&PublicUrl>) -> DefaultHeaders {
-    let successor = match public_url {
-        Some(url) => SUCCESSOR.replacen("../", &url.base(), 1),
-        None => SUCCESSOR.to_owned(),
+/// Announces the deprecation in every response of the operation, errors included, and notes which API key uses it: a
+/// client that gets an error has to change as well.
+pub(crate) async fn announce_deprecation(
+    request: ServiceRequest,
+    next: Next<BoxBody>,
+) -> Result<ServiceResponse, Error> {
+    let use_cases: &Data<UseCases> = request.app_data().expect("`serve_api` sets the use cases");
+    use_cases
+        .uses
+        .note(&api_key(&request).id, ApiKeyUse::GetPet);
+    RequestRecord::of(&request).deprecated = true;
+    let mut response = next.call(request).await?;
+    let successor = match PublicUrl::of(response.request()) {
+        Some(url) => HeaderValue::try_from(SUCCESSOR.replacen("../", &url.base(), 1))
+            .expect("a URL is ASCII"),
+        None => HeaderValue::from_static(SUCCESSOR),
     };
-    DefaultHeaders::new()
-        .add((DEPRECATION, DEPRECATED_SINCE))
-        .add((SUNSET, REMOVED_ON))
-        .add((LINK, successor))
+    let headers = response.headers_mut();
+    headers.insert(DEPRECATION, HeaderValue::from_static(DEPRECATED_SINCE));
+    headers.insert(SUNSET, HeaderValue::from_static(REMOVED_ON));
+    headers.insert(LINK, successor);
+    Ok(response)
 }
 
 pub(crate) async fn get_pet(
+    Read(access): Read,
     use_cases: Data<UseCases>,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    // It counts whatever the response is: a client that gets an error has to change as well.
-    use_cases
-        .uses
-        .note(&auth::api_key(&request).id, ApiKeyUse::GetPet);
-    let access = auth::read_access(&request)?;
     let get_pet = use_cases.get_pet.as_ref().ok_or(ApiError::Gone)?;
     // A text that is not an id belongs to no pet: the interface defines a 404 here, but no 400.
     let id = digits::parse(request.match_info().query("petId"))

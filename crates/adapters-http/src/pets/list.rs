@@ -1,3 +1,5 @@
+//! `listPets`, with the link to the next page.
+
 use std::fmt::Write;
 
 use actix_web::{HttpRequest, HttpResponse, http::header::LINK, web::Data};
@@ -7,18 +9,19 @@ use tracing::Instrument;
 
 use super::list_query;
 use crate::{
-    auth, compression,
+    access::Read,
+    compression,
     error::{ApiError, JSON},
     public_url::PublicUrl,
-    routes::UseCases,
     traces,
+    use_cases::UseCases,
 };
 
 pub(crate) async fn list_pets(
+    Read(access): Read,
     use_cases: Data<UseCases>,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let access = auth::read_access(&request)?;
     let query = list_query::parse(request.query_string()).map_err(ApiError::InvalidQuery)?;
     let page = use_cases
         .list_pets

@@ -197,7 +197,10 @@ async fn an_attempt_that_gets_no_token_in_time_is_refused_as_an_overload() {
     let client = "192.0.2.1";
     let _stalled = begin(&limiter, client);
     let refused = limiter.begin(address(client)).await.expect_err("no token");
-    assert!(matches!(refused, ApiError::Overloaded(Shed::AuthFailures)));
+    assert!(matches!(
+        refused,
+        ApiError::Overloaded(ExceededLimit::AuthFailures)
+    ));
 }
 
 #[tokio::test]

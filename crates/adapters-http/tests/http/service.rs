@@ -7,7 +7,7 @@ use animal_store_adapters_http::{
     reloaded, serve_api,
 };
 use animal_store_app::{
-    ApiKey, Authenticate, CreatePet, GetPet, ListPets, Scope,
+    ApiKey, Scope,
     ports::{ApiKeyDirectory, MockApiKeyDirectory, MockPetRepository},
     test_support::{api_key, unrecorded_uses},
 };
@@ -46,14 +46,8 @@ impl Service {
         directory: impl ApiKeyDirectory + 'static,
         change: impl FnOnce(&mut Limits, &mut UseCases),
     ) -> Self {
-        let repository = Arc::new(repository);
-        let mut use_cases = UseCases {
-            authenticate: Authenticate::new(Arc::new(directory), unrecorded_uses()),
-            list_pets: ListPets::new(repository.clone()),
-            create_pet: CreatePet::new(repository.clone()),
-            get_pet: Some(GetPet::new(repository)),
-            uses: unrecorded_uses(),
-        };
+        let directory = Arc::new(directory);
+        let mut use_cases = UseCases::new(Arc::new(repository), directory, unrecorded_uses());
         let listener = HttpListener::bind(([127, 0, 0, 1], 0).into()).expect("a free port");
         let address = listener.address;
         let client = HttpClient::new(address).with_token("x");

@@ -80,7 +80,7 @@ fn an_id_that_no_pet_can_have_is_a_404_and_the_query_does_not_matter() {
     let app = TestApp::start();
     let pet = app.create_pet();
 
-    // The unit tests of `pets/numbers` have the table. These are texts that actix could decode.
+    // The unit tests of `pets/digits` have the table. These are texts that actix could decode.
     let id = pet.rsplit('/').next().expect("an id");
     let texts = format!("0{id} %2B{id} {id}%00 {id}%2F %20 %2F1 %FF % %zz * ..");
     for text in texts.split(' ').chain([&*"9".repeat(4000)]) {

@@ -74,10 +74,7 @@ impl TrustedProxies {
 /// Returns the address of the client: of the peer, unless a trusted proxy reports another one.
 pub(crate) fn client_address(request: &ServiceRequest) -> Option<IpAddr> {
     let peer = request.peer_addr()?.ip();
-    // The management listener has no proxies.
-    let Some(proxies) = request.app_data::<TrustedProxies>() else {
-        return Some(peer);
-    };
+    let proxies: &TrustedProxies = request.app_data().expect("`serve` sets the proxies");
     Some(proxies.client_address(peer, request.headers()))
 }
 

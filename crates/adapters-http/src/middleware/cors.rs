@@ -29,8 +29,9 @@ use futures_util::{TryFutureExt, future::Either};
 use thiserror::Error;
 use url::Url;
 
-/// Methods and headers that a page may send: those of the interface, and those of traces.
-const METHODS: &str = "GET, HEAD, POST";
+use crate::pets::METHODS;
+
+/// Headers that a page may send: those of the interface, and those of traces.
 const HEADERS: &str =
     "authorization, baggage, content-type, idempotency-key, traceparent, tracestate, x-request-id";
 

@@ -1,0 +1,217 @@
+//! Authenticates every request under `/v1` by its API key.
+
+use std::{panic::AssertUnwindSafe, sync::Arc};
+
+use actix_web::{
+    Error, ResponseError,
+    body::BoxBody,
+    dev::{ServiceRequest, ServiceResponse},
+    http::StatusCode,
+    middleware::Next,
+    web::Data,
+};
+use animal_store_app::ApiKey;
+use futures_util::FutureExt;
+use tracing::Instrument;
+
+use super::caught;
+use crate::{
+    bearer_token,
+    client_address::client_address,
+    error::{ApiError, ExceededLimit},
+    request_limits::RequestLimits,
+    request_record::RequestRecord,
+    traces,
+    use_cases::UseCases,
+};
+
+/// Admits a request with a valid API key and adds the key to its record. Rejects every other request, and those of
+/// a key or an address beyond its limits.
+pub(crate) async fn authenticate(
+    request: ServiceRequest,
+    next: Next<BoxBody>,
+) -> Result<ServiceResponse, Error> {
+    let limits = data::<RequestLimits>(&request).clone();
+    let finding = find_key(&request, &limits).instrument(traces::authentication_span());
+    let key = match caught(AssertUnwindSafe(finding).catch_unwind().await) {
+        Ok(Ok(key)) => key,
+        Ok(Err(error)) | Err(error) => return Ok(request.error_response(error)),
+    };
+    RequestRecord::of(&request).api_key = Some(Arc::clone(&key));
+    let Some(_permit) = limits.key_shares.acquire(&key.id) else {
+        return Ok(request.error_response(ApiError::Overloaded(ExceededLimit::KeyShare)));
+    };
+    let Some(limiter) = limits.rate_limit.load_full() else {
+        return next.call(request).await;
+    };
+    let left = limiter.take(&key.id);
+    let mut response = match left {
+        Some(_) => next.call(request).await?,
+        None => request.error_response(ApiError::RateLimited),
+    };
+    limiter.add_fields(response.headers_mut(), left);
+    Ok(response)
+}
+
+/// Finds the API key, unless the address of the client has failed too often. Every 401 counts as a failure of the
+/// address. A failed lookup, which is a 5xx, does not count.
+async fn find_key(
+    request: &ServiceRequest,
+    limits: &RequestLimits,
+) -> Result<Arc<ApiKey>, ApiError> {
+    let token = bearer_token::parse(request.headers());
+    let authenticate = &data::<UseCases>(request).authenticate;
+    let limiter = limits
+        .auth_failures
+        .load_full()
+        .and_then(|limiter| Some((limiter, client_address(request)?)));
+    let Some((limiter, client)) = &limiter else {
+        return Ok(authenticate.execute(&token?).await?);
+    };
+    let attempt = if let Some(attempt) = limiter.try_begin(*client)? {
+        attempt
+    } else if let Ok(token) = &token
+        && let Some(key) = authenticate.execute_from_memory(token)
+    {
+        return Ok(key);
+    } else {
+        limiter.begin(*client).await?
+    };
+    let found = match token {
+        Ok(token) => authenticate.execute(&token).await.map_err(ApiError::from),
+        Err(error) => Err(error),
+    };
+    let is_unauthorized = found
+        .as_ref()
+        .is_err_and(|error| error.status_code() == StatusCode::UNAUTHORIZED);
+    if is_unauthorized {
+        attempt.fail();
+    }
+    found
+}
+
+fn data<T: 'static>(request: &ServiceRequest) -> &Data<T> {
+    request.app_data().expect("`serve_api` sets the data")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{num::NonZeroU32, time::Duration};
+
+    use actix_http::Request;
+    use actix_web::{
+        App, HttpMessage,
+        dev::Service,
+        http::header::{AUTHORIZATION, CONTENT_TYPE},
+        test::{TestRequest, call_service, init_service},
+    };
+    use animal_store_app::{
+        ApiToken,
+        ports::{MockApiKeyDirectory, MockPetRepository},
+        test_support::{api_key, api_key_id, unrecorded_uses},
+    };
+    use animal_store_http1::ReceivedBody;
+    use tokio::time::advance;
+
+    use super::*;
+    use crate::{
+        limits::{RateLimit, Reloaded, reloaded},
+        middleware::in_flight::KeyShares,
+        public_url::PublicUrl,
+        rate_limits::KeyRateLimiter,
+        routes,
+    };
+
+    /// Method, path and media type of requests with a mistake, and the status that it causes.
+    const MISTAKES: [(&str, &str, &str, u16); 6] = [
+        ("PUT", "/v1/nowhere", "text/plain", 404),
+        ("PUT", "/v1/pets", "text/plain", 405),
+        ("POST", "/v1/pets", "text/plain", 415),
+        ("POST", "/v1/pets", "application/json", 400),
+        ("GET", "/v1/pets?limit=0", "text/plain", 400),
+        ("GET", "/v1/pets/abc", "text/plain", 410),
+    ];
+
+    fn limits(rate_limit: Reloaded<KeyRateLimiter>) -> Data<RequestLimits> {
+        Data::new(RequestLimits {
+            key_shares: KeyShares::new(1, 1),
+            rate_limit,
+            auth_failures: Reloaded::default(),
+            max_body_bytes: 2,
+        })
+    }
+
+    /// The routes, with one API key, whose token is `known`.
+    async fn service(
+        limits: Data<RequestLimits>,
+    ) -> impl Service<Request, Response = ServiceResponse, Error = Error> {
+        let mut directory = MockApiKeyDirectory::new();
+        let known = ApiToken::parse("known".into()).expect("a token").digest();
+        directory
+            .expect_find()
+            .returning(move |digest| Ok((digest == known).then(|| Arc::new(api_key("key")))));
+        let pets = Arc::new(MockPetRepository::new());
+        let use_cases = UseCases {
+            get_pet: None,
+            ..UseCases::new(pets, Arc::new(directory), unrecorded_uses())
+        };
+        let app = App::new()
+            .app_data(Data::new(use_cases))
+            .app_data(limits)
+            .app_data(None::<PublicUrl>)
+            .configure(routes::api);
+        init_service(app).await
+    }
+
+    fn request(method: &str, path: &str, media_type: &str, token: &str) -> Request {
+        let request = TestRequest::with_uri(path)
+            .method(method.parse().unwrap())
+            .insert_header((AUTHORIZATION, format!("Bearer {token}")))
+            .insert_header((CONTENT_TYPE, media_type))
+            .to_request();
+        let body = ReceivedBody(Ok("{}".into()));
+        request.extensions_mut().insert(body);
+        request
+    }
+
+    /// The clock stands still, so that the key has one request. A client that goes too fast learns nothing else.
+    #[tokio::test(start_paused = true)]
+    async fn a_key_beyond_its_rate_is_refused_before_every_other_check() {
+        let limiter = KeyRateLimiter::new(RateLimit {
+            per_second: NonZeroU32::MIN,
+            burst: NonZeroU32::MIN,
+        });
+        let service = service(limits(reloaded(Some(limiter)))).await;
+        for (method, path, media_type, status) in MISTAKES {
+            for expected in [status, 429] {
+                let request = request(method, path, media_type, "known");
+                let response = call_service(&service, request).await;
+                assert_eq!(response.status(), expected, "{method} {path}");
+                let record = RequestRecord::of(response.request());
+                let key = record.api_key.as_ref().expect("it is in the log");
+                assert_eq!(key.id, api_key_id("key"));
+            }
+            advance(Duration::from_secs(1)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_key_beyond_its_share_is_refused_after_an_unknown_key_and_before_every_other_check() {
+        let limits = limits(Reloaded::default());
+        let service = service(Data::clone(&limits)).await;
+        let key = api_key_id("key");
+        let _share = limits.key_shares.acquire(&key).expect("the only one");
+        for (method, path, media_type, _) in MISTAKES {
+            for (token, status, limit) in [
+                ("unknown", 401, None),
+                ("known", 503, Some(ExceededLimit::KeyShare)),
+            ] {
+                let request = request(method, path, media_type, token);
+                let response = call_service(&service, request).await;
+                assert_eq!(response.status(), status, "{method} {path} {token}");
+                let error = ApiError::of(response.response()).expect("an error");
+                assert_eq!(error.exceeded_limit(), limit, "{method} {path} {token}");
+            }
+        }
+    }
+}
