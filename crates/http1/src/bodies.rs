@@ -1,24 +1,18 @@
-//! Receives bodies, up to their end or the first byte beyond the maximum.
+//! Decodes bodies, up to their end or the first byte beyond the maximum.
 
 use actix_http::{
     HttpMessage, Request,
-    h1::{Message, MessageType},
+    h1::{Codec, Message, MessageType},
     header::{CONTENT_LENGTH, HeaderMap, TRANSFER_ENCODING},
 };
 use bytes::{Bytes, BytesMut};
 use thiserror::Error;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::codec::Decoder;
 
-use crate::{
-    client::Client,
-    connection::{End, State},
-    framing::Framing,
-};
-
-const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+use crate::framing::Framing;
 
 /// A body that is not empty, among the extensions of its request.
+#[derive(Debug, PartialEq, Eq)]
 pub struct ReceivedBody(pub Result<Bytes, BodyError>);
 
 /// Why a request has no complete body. The connection ends after the response.
@@ -35,76 +29,79 @@ pub enum BodyError {
     Malformed,
 }
 
-impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
-    /// Receives the body of a request. If the client expects a 100, it gets one before.
-    pub(super) async fn receive_body(
-        &mut self,
-        request: &Request,
-    ) -> Result<Result<Bytes, BodyError>, End> {
+/// Decodes the body of one request.
+pub(crate) struct BodyDecoder {
+    /// The length that the request declares.
+    declared: Option<usize>,
+    /// With `Upgrade: websocket`, the codec does not end the body after its declared length.
+    is_endless: bool,
+    /// Checks a chunked body.
+    framing: Option<Framing>,
+    /// Bytes that `framing` has accepted and the codec has not decoded.
+    accepted: BytesMut,
+    body: BytesMut,
+    max: usize,
+}
+
+impl BodyDecoder {
+    /// Returns the decoder of a body of at most this many bytes. `None`: the request has no body.
+    pub(crate) fn new(request: &Request, codec: &Codec, max: usize) -> Option<Self> {
         let declared = declared_length(request.headers());
-        let has_body = match self.codec.message_type() {
+        let has_body = match codec.message_type() {
             MessageType::None => false,
             MessageType::Payload => true,
             MessageType::Stream => declared.is_some_and(|length| length > 0),
         };
-        if !has_body {
-            return Ok(Ok(Bytes::new()));
-        }
-        if declared
-            .is_some_and(|length| length > self.slot.connections.settings.limits.max_body_bytes)
-        {
-            return Ok(Err(BodyError::TooLarge));
-        }
-        if request.head().expect() {
-            self.slot.enter(State::Response);
-            self.write(CONTINUE).await?;
-        }
-        self.slot.enter(State::Body);
         let is_chunked = request.headers().contains_key(TRANSFER_ENCODING);
-        let framing = is_chunked.then(Framing::default);
-        self.collect_body(declared, framing).await
+        has_body.then(|| Self {
+            declared,
+            is_endless: codec.message_type() == MessageType::Stream,
+            framing: is_chunked.then(Framing::default),
+            accepted: BytesMut::new(),
+            body: BytesMut::with_capacity(declared.unwrap_or_default().min(max)),
+            max,
+        })
     }
 
-    /// `framing` checks a chunked body.
-    async fn collect_body(
+    /// Returns whether the request declares more bytes than the maximum.
+    pub(crate) fn declares_too_much(&self) -> bool {
+        self.declared.is_some_and(|length| length > self.max)
+    }
+
+    /// Returns the body, or why it cannot be received. `None`: more bytes are needed.
+    pub(crate) fn decode(
         &mut self,
-        declared: Option<usize>,
-        mut framing: Option<Framing>,
-    ) -> Result<Result<Bytes, BodyError>, End> {
-        // With `Upgrade: websocket`, the codec does not end the body after its declared length.
-        let length = declared.filter(|_| self.codec.message_type() == MessageType::Stream);
-        let mut body = BytesMut::with_capacity(declared.unwrap_or_default());
-        let mut accepted = BytesMut::new();
+        codec: &mut Codec,
+        buffer: &mut BytesMut,
+    ) -> Option<Result<Bytes, BodyError>> {
         loop {
-            let bytes = match &mut framing {
+            let bytes = match &mut self.framing {
                 Some(framing) => {
-                    let count = framing.accept(&self.buffer);
-                    accepted.unsplit(self.buffer.split_to(count));
-                    &mut accepted
+                    let count = framing.accept(buffer);
+                    self.accepted.unsplit(buffer.split_to(count));
+                    &mut self.accepted
                 }
-                None => &mut self.buffer,
+                None => &mut *buffer,
             };
-            match self.codec.decode(bytes) {
-                Ok(Some(Message::Chunk(Some(chunk)))) => body.extend_from_slice(&chunk),
-                Ok(Some(Message::Chunk(None))) => return Ok(Ok(body.freeze())),
+            match codec.decode(bytes) {
+                Ok(Some(Message::Chunk(Some(chunk)))) => self.body.extend_from_slice(&chunk),
+                Ok(Some(Message::Chunk(None))) => return Some(Ok(self.body.split().freeze())),
                 Ok(Some(Message::Item(_))) => unreachable!("the body has not ended"),
-                Err(_) => return Ok(Err(BodyError::Malformed)),
-                Ok(None) if framing.as_ref().is_some_and(Framing::is_over) => {
-                    return Ok(Err(BodyError::Malformed));
+                Err(_) => return Some(Err(BodyError::Malformed)),
+                Ok(None) => {
+                    let is_over = self.framing.as_ref().is_some_and(Framing::is_over);
+                    return is_over.then_some(Err(BodyError::Malformed));
                 }
-                Ok(None) => match self.read().await {
-                    Ok(0) => return Ok(Err(BodyError::Malformed)),
-                    Ok(_) => {}
-                    Err(End::Timeout) => return Ok(Err(BodyError::TooSlow)),
-                    Err(end) => return Err(end),
-                },
             }
-            if let Some(length) = length.filter(|&length| body.len() >= length) {
-                body.truncate(length);
-                return Ok(Ok(body.freeze()));
+            if self.is_endless
+                && let Some(length) = self.declared
+                && self.body.len() >= length
+            {
+                self.body.truncate(length);
+                return Some(Ok(self.body.split().freeze()));
             }
-            if body.len() > self.slot.connections.settings.limits.max_body_bytes {
-                return Ok(Err(BodyError::TooLarge));
+            if self.body.len() > self.max {
+                return Some(Err(BodyError::TooLarge));
             }
         }
     }

@@ -1,11 +1,12 @@
-//! State of one connection, which its own task and its worker share. ADR 0003 draws the states. Every state has a
-//! timeout, and most end at a limit or when the server stops ([`connections`](super::connections)).
+//! State of one connection, which its task changes and its worker examines. ADR 0003 draws the states. Every state has a
+//! timeout, and most end at a limit or when the server stops ([`pool`](super::pool)).
 
 use std::{
     cell::{Cell, OnceCell},
+    cmp::Reverse,
     future::poll_fn,
     io,
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     rc::Rc,
     task::{Poll, Waker},
     time::Duration,
@@ -14,11 +15,7 @@ use std::{
 use thiserror::Error;
 use tokio::time::Instant;
 
-use crate::{
-    addresses::{Address, Addresses},
-    limits::ConnectionLimits,
-    socket::Socket,
-};
+use crate::{addresses::Address, limits::ConnectionLimits, socket::Socket};
 
 /// Time for which input is dropped after the final response.
 const CLOSING_TIMEOUT: Duration = Duration::from_secs(5);
@@ -37,6 +34,7 @@ pub(crate) enum Stage {
     Draining,
     /// Connections are closed that were idle for this time.
     Stopping {
+        since: Instant,
         idle_grace: Duration,
     },
     /// Every connection is closed.
@@ -69,6 +67,19 @@ pub(crate) enum State {
     Closing,
 }
 
+impl State {
+    fn timeout(self, limits: &ConnectionLimits) -> Duration {
+        match self {
+            Self::Handshake => limits.handshake_timeout,
+            Self::Idle => limits.keep_alive,
+            Self::Head => limits.head_timeout,
+            Self::Body => limits.body_timeout,
+            Self::Request | Self::Response => limits.answer_timeout,
+            Self::Closing => CLOSING_TIMEOUT,
+        }
+    }
+}
+
 /// Why a connection ends without a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub(crate) enum End {
@@ -99,45 +110,55 @@ impl ConnectionLimit {
     }
 }
 
+/// Which connection makes room for others: the least one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Room {
+    /// It only drops input. The oldest comes first.
+    Closing(Instant),
+    /// It has no complete request. The oldest comes first.
+    Receiving(Instant),
+    /// Its client makes no progress with its response. First comes the address with the most connections, then the
+    /// client whose last progress is the oldest.
+    Stalled(Reverse<usize>, Instant),
+}
+
 /// The last progress of a client that reads a response.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Progress {
-    pub(super) at: Instant,
+struct Progress {
+    at: Instant,
     /// Number of bytes that the client had acknowledged then.
     acknowledged: u64,
 }
 
 /// A connection, as its own task and its worker see it.
 pub(crate) struct Connection {
-    /// Address of the client. IPv4 in IPv6 form is IPv4, so that a client has one address whatever the listener is.
-    pub(super) peer: Option<SocketAddr>,
-    pub(super) address: Rc<Address>,
+    peer: Option<SocketAddr>,
+    address: Rc<Address>,
     /// Set before the first byte is read.
-    pub(super) socket: OnceCell<Socket>,
-    pub(super) state: Cell<State>,
+    socket: OnceCell<Socket>,
+    state: Cell<State>,
     /// Start of the state.
-    pub(super) since: Cell<Instant>,
+    since: Cell<Instant>,
     /// Start of the timeout: that of the state, or the last byte that was written of a response.
-    pub(super) last_progress: Cell<Instant>,
+    last_activity: Cell<Instant>,
     /// Measured while the worker has its maximum of connections.
-    pub(super) progress: Cell<Progress>,
+    progress: Cell<Progress>,
     /// Bytes that the response holds for this connection alone.
-    pub(super) held_bytes: Cell<usize>,
-    pub(super) end: Cell<Option<End>>,
+    held_bytes: Cell<usize>,
+    end: Cell<Option<End>>,
     task: OnceCell<Waker>,
 }
 
 impl Connection {
-    pub(super) fn new(peer: Option<SocketAddr>, addresses: &Addresses) -> Self {
-        let peer = peer.map(|peer| SocketAddr::new(peer.ip().to_canonical(), peer.port()));
+    pub(crate) fn new(peer: Option<SocketAddr>, address: Rc<Address>) -> Self {
         let now = Instant::now();
         Self {
             peer,
-            address: addresses.add(peer),
+            address,
             socket: OnceCell::new(),
             state: Cell::new(State::Head),
             since: Cell::new(now),
-            last_progress: Cell::new(now),
+            last_activity: Cell::new(now),
             progress: Cell::new(Progress {
                 at: now,
                 acknowledged: 0,
@@ -148,8 +169,60 @@ impl Connection {
         }
     }
 
+    pub(crate) fn peer(&self) -> Option<SocketAddr> {
+        self.peer
+    }
+
+    /// Address of the client.
+    pub(crate) fn client(&self) -> Option<IpAddr> {
+        self.peer.map(|peer| peer.ip())
+    }
+
+    pub(crate) fn address(&self) -> &Rc<Address> {
+        &self.address
+    }
+
+    pub(crate) fn state(&self) -> State {
+        self.state.get()
+    }
+
+    pub(crate) fn since(&self) -> Instant {
+        self.since.get()
+    }
+
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.held_bytes.get()
+    }
+
+    pub(crate) fn set_held_bytes(&self, bytes: usize) {
+        self.held_bytes.set(bytes);
+    }
+
+    pub(crate) fn end(&self) -> Option<End> {
+        self.end.get()
+    }
+
+    /// Shows the socket to the worker.
+    pub(crate) fn attach(&self, socket: Socket) {
+        let _ = self.socket.set(socket);
+    }
+
+    /// Changes the state. A request that has arrived meanwhile keeps the connection open.
+    pub(crate) fn enter(&self, state: State) {
+        let now = Instant::now();
+        self.state.set(state);
+        self.since.set(now);
+        self.last_activity.set(now);
+        self.end.set(None);
+    }
+
+    /// Starts the timeout of the state again, because the client has taken a part of its response.
+    pub(crate) fn extend_timeout(&self) {
+        self.last_activity.set(Instant::now());
+    }
+
     /// Ends the connection, unless its task finds that a request has arrived.
-    pub(super) fn close(&self, end: End) {
+    pub(crate) fn close(&self, end: End) {
         self.end.set(Some(end));
         if let Some(task) = self.task.get() {
             task.wake_by_ref();
@@ -158,7 +231,7 @@ impl Connection {
 
     /// Measures the progress of a client that reads a response. Any other state, and a table that is not full, is
     /// progress.
-    pub(super) fn measure(&self, is_full: bool, now: Instant) {
+    pub(crate) fn measure(&self, is_full: bool, now: Instant) {
         let is_reading = is_full && self.state.get() == State::Response;
         let acknowledged = match self.socket.get() {
             Some(socket) if is_reading => socket.acknowledged(),
@@ -172,13 +245,53 @@ impl Connection {
         }
     }
 
-    /// Returns whether the client has a response and makes no progress.
-    pub(super) fn is_stalled(&self) -> bool {
-        self.state.get() == State::Response && self.progress.get().at.elapsed() >= STALL_TIME
+    /// Returns the room that the connection can make, if it can.
+    pub(crate) fn room(&self) -> Option<Room> {
+        let since = self.since.get();
+        let progress = self.progress.get().at;
+        match self.state.get() {
+            State::Closing => Some(Room::Closing(since)),
+            State::Handshake | State::Idle | State::Head | State::Body => {
+                Some(Room::Receiving(since))
+            }
+            State::Response if progress.elapsed() >= STALL_TIME => {
+                let share = Rc::strong_count(&self.address);
+                Some(Room::Stalled(Reverse(share), progress))
+            }
+            State::Request | State::Response => None,
+        }
+    }
+
+    /// Ends the connection if its timeout has passed or the server stops.
+    pub(crate) fn end_if_due(&self, limits: &ConnectionLimits, stage: Stage, now: Instant) {
+        let timeout = self.state.get().timeout(limits);
+        let due = match stage {
+            Stage::Aborting => Some(End::Stop),
+            Stage::Stopping { since, idle_grace } if self.is_idle(since, idle_grace, now) => {
+                Some(End::Stop)
+            }
+            _ => (now - self.last_activity.get() >= timeout).then_some(End::Timeout),
+        };
+        if let Some(end) = due
+            && self.end.get().is_none()
+        {
+            self.close(end);
+        }
+    }
+
+    /// Returns whether the connection has had no request for the idle grace of a stop. The rest of a head or of a
+    /// handshake gets the whole time from the start of the stop.
+    fn is_idle(&self, stop: Instant, idle_grace: Duration, now: Instant) -> bool {
+        let since = self.since.get();
+        match self.state.get() {
+            State::Idle => now - since >= idle_grace,
+            State::Handshake | State::Head | State::Closing => now - since.max(stop) >= idle_grace,
+            State::Body | State::Request | State::Response => false,
+        }
     }
 
     /// Discards a response that the client has not received completely.
-    pub(super) fn discard_response(&self) {
+    pub(crate) fn discard_response(&self) {
         if self.state.get() == State::Response
             && let Some(socket) = self.socket.get()
         {
@@ -186,38 +299,8 @@ impl Connection {
         }
     }
 
-    /// Why the connection has to end now, if it has: its timeout has passed, or the server stops.
-    pub(super) fn due_end(
-        &self,
-        limits: &ConnectionLimits,
-        stage: Stage,
-        stop_began: Instant,
-        now: Instant,
-    ) -> Option<End> {
-        let since = self.since.get();
-        // The rest of a head gets the whole time from the start of the stop.
-        let waiting_since = since.max(stop_began);
-        let (timeout, idle_since) = match self.state.get() {
-            State::Handshake => (limits.handshake_timeout, Some(waiting_since)),
-            State::Idle => (limits.keep_alive, Some(since)),
-            State::Head => (limits.head_timeout, Some(waiting_since)),
-            State::Body => (limits.body_timeout, None),
-            State::Request | State::Response => (limits.answer_timeout, None),
-            State::Closing => (CLOSING_TIMEOUT, Some(waiting_since)),
-        };
-        match stage {
-            Stage::Aborting => Some(End::Stop),
-            Stage::Stopping { idle_grace }
-                if idle_since.is_some_and(|since| now - since >= idle_grace) =>
-            {
-                Some(End::Stop)
-            }
-            _ => (now - self.last_progress.get() >= timeout).then_some(End::Timeout),
-        }
-    }
-
     /// Resolves when the connection ends. Its end wakes the task, which is the same for its whole life.
-    pub(super) async fn ended(&self) -> End {
+    pub(crate) async fn ended(&self) -> End {
         poll_fn(|context| {
             self.task.get_or_init(|| context.waker().clone());
             self.end.get().map_or(Poll::Pending, Poll::Ready)
@@ -226,7 +309,7 @@ impl Connection {
     }
 
     /// Returns the result of an operation on the stream, unless the connection ends before.
-    pub(super) async fn unless_ended<R>(
+    pub(crate) async fn unless_ended<R>(
         &self,
         operation: impl Future<Output = io::Result<R>>,
     ) -> Result<R, End> {
@@ -234,30 +317,6 @@ impl Connection {
             biased;
             result = operation => result.map_err(|_| End::Client),
             end = self.ended() => Err(end),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use super::*;
-
-    #[test]
-    fn a_peer_with_ipv4_in_ipv6_form_has_its_ipv4_address() {
-        for (peer, expected) in [
-            ("[::ffff:192.0.2.9]:80", "192.0.2.9:80"),
-            ("192.0.2.9:80", "192.0.2.9:80"),
-            ("[2001:db8::9]:80", "[2001:db8::9]:80"),
-        ] {
-            let peer_address = Some(peer.parse().expect("an address"));
-            let connection = Connection::new(peer_address, &Addresses::new(Arc::new(Some)));
-            assert_eq!(
-                connection.peer,
-                Some(expected.parse().expect("an address")),
-                "{peer}"
-            );
         }
     }
 }

@@ -1,5 +1,8 @@
-//! Serves the requests of a connection, one after the other: a request reaches the application when the response to the
-//! one before it is sent.
+//! Drives a connection from state to state. Its requests are served one after the other: a request is decoded when the
+//! response to the one before it is sent.
+//!
+//! Memory is bounded by the maximum of [`heads`](super::heads) for a head, `http.max_body_bytes` for a body, and that of
+//! [`wire`](super::wire) for what comes after it.
 
 #[cfg(test)]
 mod tests;
@@ -16,10 +19,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::codec::{Decoder, Encoder};
 
 use crate::{
-    bodies::ReceivedBody,
-    client::Client,
+    bodies::{BodyDecoder, BodyError, ReceivedBody},
     connection::{End, State},
-    heads::Head,
+    heads::{Head, HeadDecoder},
+    pool::Slot,
+    wire::Wire,
 };
 
 /// A larger body is not copied behind the head of its response.
@@ -31,37 +35,105 @@ const KEEP_ALIVE: &str = "keep-alive";
 /// Room for the head of a response.
 const HEAD_BYTES: usize = 768;
 
-/// Serves a connection until it ends.
-///
-/// # Errors
-/// If the connection ends without a response, or before its response is sent.
-pub(crate) async fn serve<T, S, B>(mut client: Client<T>, service: &S) -> Result<(), End>
-where
-    T: AsyncRead + AsyncWrite + Unpin,
-    S: Service<Request, Response: Into<Response<B>>, Error: Into<Response<BoxBody>>>,
-    B: MessageBody,
-{
-    loop {
-        let is_unread = match client.receive_head().await? {
-            Head::Request(request) => {
-                let is_complete = client.respond(request, service).await?;
-                if client.codec.keep_alive() {
-                    client.slot.enter(State::Idle);
-                    continue;
-                }
-                !is_complete
-            }
-            Head::Refused(status) => {
-                client.refuse(status).await?;
-                true
-            }
-            Head::End => false,
-        };
-        return client.close(is_unread).await;
-    }
+/// Response to a head with `Expect: 100-continue`.
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
+/// A connection with its codec.
+pub(crate) struct Exchange<T> {
+    wire: Wire<T>,
+    slot: Slot,
+    codec: Codec,
 }
 
-impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
+impl<T: AsyncRead + AsyncWrite + Unpin> Exchange<T> {
+    pub(crate) fn new(stream: T, slot: Slot) -> Self {
+        slot.enter(State::Head);
+        Self {
+            wire: Wire::new(stream, slot.connection()),
+            codec: slot.pool.codec(),
+            slot,
+        }
+    }
+
+    /// Serves the connection until it ends.
+    ///
+    /// # Errors
+    /// If it ends without a response, or before its response is sent.
+    pub(crate) async fn serve<S, B>(mut self, service: &S) -> Result<(), End>
+    where
+        S: Service<Request, Response: Into<Response<B>>, Error: Into<Response<BoxBody>>>,
+        B: MessageBody,
+    {
+        loop {
+            let is_unread = match self.receive_head().await? {
+                Head::Request(request) => {
+                    let is_complete = self.respond(request, service).await?;
+                    if self.codec.keep_alive() {
+                        self.slot.enter(State::Idle);
+                        continue;
+                    }
+                    !is_complete
+                }
+                Head::Refused(status) => {
+                    self.refuse(status).await?;
+                    true
+                }
+                Head::End => false,
+            };
+            self.slot.enter(State::Closing);
+            return self.wire.close(is_unread).await;
+        }
+    }
+
+    async fn receive_head(&mut self) -> Result<Head, End> {
+        let mut decoder = HeadDecoder::default();
+        loop {
+            if let Some(head) = decoder.decode(&mut self.codec, self.wire.buffer()) {
+                return Ok(head);
+            }
+            if !self.wire.buffer().is_empty() && self.slot.state() == State::Idle {
+                self.slot.enter(State::Head);
+            }
+            match (self.wire.read().await, self.slot.state()) {
+                (Ok(0), _) | (Err(End::Timeout | End::Stop), State::Idle) => return Ok(Head::End),
+                (Ok(_), _) => {}
+                (Err(End::Timeout), State::Head) => {
+                    return Ok(Head::Refused(StatusCode::REQUEST_TIMEOUT));
+                }
+                (Err(end), _) => return Err(end),
+            }
+        }
+    }
+
+    /// Receives the body of a request. If the client expects a 100, it gets one before. Returns `None` if the request
+    /// has no body.
+    async fn receive_body(&mut self, request: &Request) -> Result<Option<ReceivedBody>, End> {
+        let max = self.slot.pool.settings.limits.max_body_bytes;
+        let Some(mut decoder) = BodyDecoder::new(request, &self.codec, max) else {
+            return Ok(None);
+        };
+        if decoder.declares_too_much() {
+            return Ok(Some(ReceivedBody(Err(BodyError::TooLarge))));
+        }
+        if request.head().expect() {
+            self.slot.enter(State::Response);
+            self.wire.write(CONTINUE).await?;
+        }
+        self.slot.enter(State::Body);
+        loop {
+            if let Some(body) = decoder.decode(&mut self.codec, self.wire.buffer()) {
+                return Ok(Some(ReceivedBody(body)));
+            }
+            let error = match self.wire.read().await {
+                Ok(1..) => continue,
+                Ok(0) => BodyError::Malformed,
+                Err(End::Timeout) => BodyError::TooSlow,
+                Err(end) => return Err(end),
+            };
+            return Ok(Some(ReceivedBody(Err(error))));
+        }
+    }
+
     /// Receives the body of a request, calls the service, and sends its response. Returns whether the whole request was
     /// read.
     async fn respond<S, B>(&mut self, mut request: Request, service: &S) -> Result<bool, End>
@@ -70,9 +142,11 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
         B: MessageBody,
     {
         let body = self.receive_body(&request).await?;
-        let is_complete = body.is_ok();
-        if body != Ok(Bytes::new()) {
-            request.extensions_mut().insert(ReceivedBody(body));
+        let is_complete = !matches!(body, Some(ReceivedBody(Err(_))));
+        if let Some(body) = body
+            && body != ReceivedBody(Ok(Bytes::new()))
+        {
+            request.extensions_mut().insert(body);
         }
         // With `Upgrade: websocket`, the request may end at another byte.
         let is_stream = self.codec.message_type() == MessageType::Stream;
@@ -80,21 +154,21 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
             self.ignore_upgrade(request.head());
         }
         let is_head = request.method() == Method::HEAD;
-        request.head_mut().peer_addr = self.slot.connection.peer;
+        request.head_mut().peer_addr = self.slot.peer();
         self.slot.enter(State::Request);
         // In a box, because connections without a request have this future, too.
         let mut call = Box::pin(service.call(request));
         let response = tokio::select! {
             biased;
             response = &mut call => response,
-            end = self.read_ahead() => return Err(end),
+            end = self.wire.read_ahead() => return Err(end),
         };
         drop(call);
         let (mut head, size, body) = match response {
             Ok(response) => parts(response.into()),
             Err(error) => parts(error.into()),
         };
-        if !is_complete || is_stream || !self.slot.connections.is_serving() {
+        if !is_complete || is_stream || !self.slot.pool.is_serving() {
             head.head_mut().set_connection_type(ConnectionType::Close);
         }
         self.slot.enter(State::Response);
@@ -127,10 +201,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
 
     /// Refuses a head.
     async fn refuse(&mut self, status: StatusCode) -> Result<(), End> {
-        let client = self.slot.connection.peer.map(|peer| peer.ip());
-        (self.slot.connections.settings.on_refusal)(client, status);
+        (self.slot.pool.settings.on_refusal)(self.slot.client(), status);
         // The last request does not change this response.
-        self.codec = Codec::new(self.slot.connections.config.clone());
+        self.codec = self.slot.pool.codec();
         let mut response = Response::with_body(status, ());
         response
             .head_mut()
@@ -154,15 +227,13 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
             .map_err(|_| End::Client)?;
         bytes.extend_from_slice(&body[..copied]);
         if body.len() > copied && body.is_unique() {
-            self.slot
-                .connections
-                .hold(&self.slot.connection, body.len());
+            self.slot.hold(body.len());
         }
         body.advance(copied);
-        self.write(&bytes).await?;
+        self.wire.write(&bytes).await?;
         drop(bytes);
-        self.write(&body).await?;
-        self.slot.connections.release(&self.slot.connection);
+        self.wire.write(&body).await?;
+        self.slot.release();
         Ok(())
     }
 }

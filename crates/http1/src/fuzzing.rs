@@ -10,8 +10,8 @@ use tokio::{
 };
 
 use crate::{
-    client::Client, connection::Stage, connections::Connections, exchange, framing::Framing,
-    limits::ConnectionLimits, server::ServerSettings,
+    connection::Stage, exchange::Exchange, framing::Framing, limits::ConnectionLimits, pool::Pool,
+    server::ServerSettings,
 };
 
 /// Returns how many bytes of a chunked body are accepted, which arrive in pieces.
@@ -41,8 +41,8 @@ pub async fn serve(
         limits,
         ..ServerSettings::default()
     };
-    let slot = Connections::new(settings, Arc::default(), stages)
+    let slot = Pool::new(settings, Arc::default(), stages)
         .admit(None)
         .await;
-    let _ = exchange::serve(Client::new(stream, slot), service).await;
+    let _ = Exchange::new(stream, slot).serve(service).await;
 }

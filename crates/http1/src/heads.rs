@@ -1,19 +1,18 @@
-//! Receives heads, and refuses some that actix would accept.
+//! Decodes heads, and refuses some that actix would accept.
+
+use std::mem;
 
 use actix_http::{
-    HttpMessage, Method, Request, StatusCode, Uri, error::ParseError, h1::Message, header::HOST,
+    HttpMessage, Method, Request, StatusCode, Uri,
+    error::ParseError,
+    h1::{Codec, Message},
+    header::HOST,
 };
 use bytes::{Buf, BytesMut};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::codec::Decoder;
 
-use crate::{
-    client::Client,
-    connection::{End, State},
-};
-
 /// Maximum size of a head in bytes. The codec of actix accepts 128 KiB.
-pub(super) const MAX_HEAD_BYTES: usize = 32 * 1024;
+const MAX_HEAD_BYTES: usize = 32 * 1024;
 
 /// The status if a head is longer, or has too many headers.
 const TOO_LARGE: StatusCode = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
@@ -25,7 +24,7 @@ const MAX_TARGET_BYTES: usize = 8 * 1024;
 const MAX_METHOD_BYTES: usize = 32;
 
 /// What arrives where a head is expected.
-pub(super) enum Head {
+pub(crate) enum Head {
     Request(Request),
     /// Anything that is not a request within the limits, with the status of the response.
     Refused(StatusCode),
@@ -33,46 +32,37 @@ pub(super) enum Head {
     End,
 }
 
-impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
-    /// Receives the next head. It is decoded when its first bytes have arrived, and then when a line is complete: the
-    /// codec limits their number, so that a client that sends byte by byte costs little.
-    pub(super) async fn receive_head(&mut self) -> Result<Head, End> {
-        let mut searched = 0;
-        loop {
-            skip_empty_lines(&mut self.buffer);
-            let received = self.buffer.len();
-            let is_too_long = received > MAX_HEAD_BYTES;
-            if received > searched
-                && (searched == 0 || is_too_long || self.buffer[searched..].contains(&b'\n'))
-            {
-                let refusal = refusal_of_lines(&self.buffer);
-                let refusal = match self.codec.decode(&mut self.buffer) {
-                    Ok(Some(Message::Item(request))) => {
-                        let length = received - self.buffer.len();
-                        let refusal = refusal.or_else(|| refusal_of_head(&request, length));
-                        return Ok(refusal.map_or(Head::Request(request), Head::Refused));
-                    }
-                    Ok(_) => refusal.or(is_too_long.then_some(TOO_LARGE)),
-                    Err(ParseError::TooLarge) => Some(TOO_LARGE),
-                    Err(_) => Some(StatusCode::BAD_REQUEST),
-                };
-                if let Some(status) = refusal {
-                    return Ok(Head::Refused(status));
-                }
-            }
-            searched = received;
-            if received > 0 && self.slot.connection.state.get() == State::Idle {
-                self.slot.enter(State::Head);
-            }
-            match (self.read().await, self.slot.connection.state.get()) {
-                (Ok(0), _) | (Err(End::Timeout | End::Stop), State::Idle) => return Ok(Head::End),
-                (Ok(_), _) => {}
-                (Err(End::Timeout), State::Head) => {
-                    return Ok(Head::Refused(StatusCode::REQUEST_TIMEOUT));
-                }
-                (Err(end), _) => return Err(end),
-            }
+/// Decodes one head. It is tried when the first bytes have arrived, and then when a line is complete: the codec limits
+/// their number, so that a client that sends byte by byte costs little.
+#[derive(Default)]
+pub(crate) struct HeadDecoder {
+    /// Number of bytes in which no head was found.
+    searched: usize,
+}
+
+impl HeadDecoder {
+    /// Returns the head, or `None` if more bytes are needed.
+    pub(crate) fn decode(&mut self, codec: &mut Codec, buffer: &mut BytesMut) -> Option<Head> {
+        skip_empty_lines(buffer);
+        let received = buffer.len();
+        let searched = mem::replace(&mut self.searched, received);
+        let is_too_long = received > MAX_HEAD_BYTES;
+        let is_due = searched == 0 || is_too_long || buffer[searched..].contains(&b'\n');
+        if received <= searched || !is_due {
+            return None;
         }
+        let refusal = refusal_of_lines(buffer);
+        let refusal = match codec.decode(buffer) {
+            Ok(Some(Message::Item(request))) => {
+                let length = received - buffer.len();
+                let refusal = refusal.or_else(|| refusal_of_head(&request, length));
+                return Some(refusal.map_or(Head::Request(request), Head::Refused));
+            }
+            Ok(_) => refusal.or(is_too_long.then_some(TOO_LARGE)),
+            Err(ParseError::TooLarge) => Some(TOO_LARGE),
+            Err(_) => Some(StatusCode::BAD_REQUEST),
+        };
+        refusal.map(Head::Refused)
     }
 }
 

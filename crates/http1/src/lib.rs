@@ -4,8 +4,8 @@
 //! for a client that does not read its response; it reserves memory for connections without a request, and lets the
 //! next request of a connection change the response to the one before it.
 //!
-//! **Invariant.** The codec of actix parses requests and writes responses, one after the other ([`client`],
-//! [`exchange`]). A connection is in one of seven states, each with a timeout ([`connection`], [`connections`]). The
+//! **Invariant.** The codec of actix parses requests and writes responses, one after the other ([`exchange`],
+//! [`wire`]). A connection is in one of seven states, each with a timeout ([`connection`], [`pool`]). The
 //! application gets a request with its whole body, unless that is too large, too slow or malformed ([`bodies`],
 //! [`framing`]): then the connection ends after the response, and a bounded amount of input is dropped. A connection
 //! ends only after a response that says so, at a timeout, to make room, or when the server stops. A client that does
@@ -19,9 +19,7 @@
 
 mod addresses;
 mod bodies;
-mod client;
 mod connection;
-mod connections;
 mod exchange;
 mod framing;
 #[cfg(any(fuzzing, clippy))]
@@ -30,10 +28,12 @@ mod heads;
 mod limits;
 mod listener;
 mod metrics;
+mod pool;
 mod server;
 mod socket;
 mod tls;
 mod warnings;
+mod wire;
 
 pub use bodies::{BodyError, ReceivedBody};
 pub use limits::ConnectionLimits;

@@ -200,9 +200,7 @@ mod tests {
                 sender,
                 load: Arc::default(),
             };
-            let (_, stage) = watch::channel(Stage::Stopping {
-                idle_grace: Duration::ZERO,
-            });
+            let (_, stage) = watch::channel(Stage::Aborting);
 
             listener.accept(vec![inbox], stage).await.expect("it stops");
 

@@ -22,17 +22,17 @@ use tokio::{
     runtime::{Builder, LocalOptions},
     sync::{mpsc, watch},
     task::{JoinHandle, spawn_local},
+    time::Instant,
 };
 use tokio_util::either::Either;
 
 use crate::{
-    client::Client,
     connection::Stage,
-    connections::Connections,
-    exchange,
+    exchange::Exchange,
     limits::ConnectionLimits,
     listener::{HttpListener, Inbox},
     metrics::ConnectionMetrics,
+    pool::Pool,
     socket::Socket,
     tls::{self, CurrentTlsIdentity},
 };
@@ -117,10 +117,10 @@ impl HttpServer {
                 let Ok(service) = starting.await else {
                     return;
                 };
-                let connections = Connections::new(settings, load, stages);
+                let pool = Pool::new(settings, load, stages);
                 // Fails if the start was given up.
                 let _ = started.send(());
-                serve(sockets, connections, Rc::new(service)).await;
+                serve(sockets, pool, Rc::new(service)).await;
             };
             thread::Builder::new()
                 .name(format!("http-{index}"))
@@ -148,7 +148,9 @@ impl HttpServer {
     /// Stops accepting, and resolves when every connection is closed. A connection is closed after its response, which
     /// says `Connection: close`, or once it was idle for `idle_grace`.
     pub async fn stop(&self, idle_grace: Duration) {
-        self.stage.send_replace(Stage::Stopping { idle_grace });
+        let since = Instant::now();
+        self.stage
+            .send_replace(Stage::Stopping { since, idle_grace });
         self.stage.closed().await;
     }
 
@@ -160,11 +162,8 @@ impl HttpServer {
 }
 
 /// Serves connections until the acceptor ends and every connection is closed.
-async fn serve<S, B>(
-    mut sockets: mpsc::Receiver<TcpStream>,
-    connections: Rc<Connections>,
-    service: Rc<S>,
-) where
+async fn serve<S, B>(mut sockets: mpsc::Receiver<TcpStream>, pool: Rc<Pool>, service: Rc<S>)
+where
     S: Service<Request, Response: Into<Response<B>>, Error: Into<Response<BoxBody>>> + 'static,
     B: MessageBody + 'static,
 {
@@ -175,15 +174,15 @@ async fn serve<S, B>(
     {
         return;
     }
-    spawn_local(Rc::clone(&connections).watch());
+    spawn_local(Rc::clone(&pool).watch());
     while let Some(socket) = sockets.recv().await {
-        let slot = connections.admit(socket.peer_addr().ok()).await;
+        let slot = pool.admit(socket.peer_addr().ok()).await;
         let service = Rc::clone(&service);
         spawn_local(async move {
             socket.set_nodelay(true)?;
             let stream = Socket::new(tokio::net::TcpStream::from_std(socket)?);
             slot.attach(stream.clone());
-            let tls = slot.connections.settings.tls.clone();
+            let tls = slot.pool.settings.tls.clone();
             // One type, so that `exchange` is compiled once.
             let stream = match tls {
                 // In boxes, because connections without TLS have this future, too.
@@ -193,9 +192,9 @@ async fn serve<S, B>(
                 None => Either::Left(stream),
             };
             // A connection that ends early has no response to wait for.
-            let _ = exchange::serve(Client::new(stream, slot), &*service).await;
+            let _ = Exchange::new(stream, slot).serve(&*service).await;
             io::Result::Ok(())
         });
     }
-    connections.closed().await;
+    pool.closed().await;
 }

@@ -30,7 +30,7 @@ use tracing::field::display;
 
 pub use self::identity::{TlsFiles, TlsFilesError, TlsIdentity};
 use self::turns::in_turns;
-use crate::{connection::State, connections::Slot, socket::Socket, warnings::OncePerMinute};
+use crate::{connection::State, pool::Slot, socket::Socket, warnings::OncePerMinute};
 
 /// Maximum number of bytes that TLS accepts for a connection and that are not in the socket yet, the same as in the
 /// socket. A write into this buffer counts as written.
@@ -95,10 +95,10 @@ pub(crate) async fn accept(
     let stream = tokio::select! {
         biased;
         stream = in_turns(slot, handshake) => stream,
-        end = slot.connection.ended() => Err(io::Error::other(end)),
+        end = slot.ended() => Err(io::Error::other(end)),
     };
     stream.inspect_err(|error| {
-        let client = slot.connection.peer.map(display);
+        let client = slot.peer().map(display);
         let refused = error.get_ref().and_then(|cause| cause.downcast_ref());
         if let Some(Error::InvalidCertificate(reason)) = refused
             && identity.refusals.admits(discriminant(reason))

@@ -9,7 +9,7 @@ use tokio::{
 };
 
 use super::*;
-use crate::{connection::Stage, connections::tests::Worker, limits::ConnectionLimits};
+use crate::{connection::Stage, limits::ConnectionLimits, pool::tests::Worker};
 
 const HEAD: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -33,9 +33,8 @@ impl Worker {
     /// Opens a connection whose buffers have this size, once there is a slot.
     async fn connect(&self, buffer: usize) -> (DuplexStream, JoinHandle<Result<(), End>>) {
         let (client, server) = duplex(buffer);
-        let slot = self.connections.admit(None).await;
-        let client_of_server = Client::new(server, slot);
-        let serving = spawn_local(async { serve(client_of_server, &fn_service(respond)).await });
+        let exchange = Exchange::new(server, self.pool.admit(None).await);
+        let serving = spawn_local(async { exchange.serve(&fn_service(respond)).await });
         (client, serving)
     }
 }
@@ -300,6 +299,7 @@ async fn a_stop_closes_idle_connections_after_the_grace_and_answers_requests() {
 
     let start = Instant::now();
     worker.stage.send_replace(Stage::Stopping {
+        since: start,
         idle_grace: Duration::from_secs(3),
     });
     assert_eq!(idle.read(&mut [0]).await.unwrap(), 0);
@@ -320,5 +320,5 @@ async fn a_stop_closes_idle_connections_after_the_grace_and_answers_requests() {
     receiving.write_all(b"d").await.unwrap();
     assert!(response(&mut receiving).await.ends_with("POSTabcd"));
     drop(receiving);
-    worker.connections.closed().await;
+    worker.pool.closed().await;
 }

@@ -14,9 +14,7 @@ use tokio::{
 use tokio_rustls::{TlsConnector, client};
 
 use super::*;
-use crate::{
-    client::Client, connection::Stage, connections::tests::Worker, limits::ConnectionLimits,
-};
+use crate::{connection::Stage, limits::ConnectionLimits, pool::tests::Worker, wire::Wire};
 
 type ServerStream = TlsStream<Socket>;
 
@@ -62,10 +60,7 @@ impl TlsWorker {
             .await
             .unwrap();
         let server = Socket::new(listener.accept().await.unwrap().0);
-        let (identity, slot) = (
-            self.identity.clone(),
-            self.worker.connections.admit(None).await,
-        );
+        let (identity, slot) = (self.identity.clone(), self.worker.pool.admit(None).await);
         (
             client,
             spawn_local(async move { accept(&identity, server, &slot).await }),
@@ -136,6 +131,7 @@ async fn a_handshake_under_way_has_the_idle_grace_of_a_stop() {
     yield_now().await;
     let start = Instant::now();
     tls.worker.stage.send_replace(Stage::Stopping {
+        since: start,
         idle_grace: IDLE_GRACE,
     });
 
@@ -159,7 +155,7 @@ async fn a_handshake_under_way_has_the_idle_grace_of_a_stop() {
 async fn a_connection_that_ends_without_a_closing_message_is_the_end_of_the_input() {
     let tls = TlsWorker::new();
     let (mut client, server) = tls.connect().await;
-    let mut server = Client::new(server, tls.worker.connections.admit(None).await);
+    let mut server = Wire::new(server, tls.worker.pool.admit(None).await.connection());
     client.write_all(b"bytes").await.unwrap();
     client.flush().await.unwrap();
     client.get_mut().0.shutdown().await.unwrap();
@@ -225,7 +221,7 @@ async fn addresses_take_turns_with_the_steps_of_handshakes_and_other_tasks_run_b
     let log = Rc::default();
     for (name, client) in [("a", 1), ("a", 1), ("a", 1), ("b", 2), ("c", 3)] {
         let peer = SocketAddr::from(([192, 0, 2, client], 40_000));
-        let slot = worker.connections.admit(Some(peer)).await;
+        let slot = worker.pool.admit(Some(peer)).await;
         let handshake = steps(2, name, &log);
         spawn_local(async move { in_turns(&slot, handshake).await });
     }
@@ -236,7 +232,7 @@ async fn addresses_take_turns_with_the_steps_of_handshakes_and_other_tasks_run_b
             yield_now().await;
         }
     });
-    worker.connections.closed().await;
+    worker.pool.closed().await;
 
     let log = log.borrow();
     let handshakes: Vec<_> = log

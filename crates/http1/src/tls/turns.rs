@@ -7,14 +7,14 @@ use std::{future::poll_fn, pin::pin, task::Poll};
 
 use tokio::task::yield_now;
 
-use crate::connections::Slot;
+use crate::pool::Slot;
 
 /// Runs a handshake, each of whose steps waits for the turn of its connection.
 pub(super) async fn in_turns<F: Future>(slot: &Slot, handshake: F) -> F::Output {
     let mut handshake = pin!(handshake);
     loop {
-        let address_turn = slot.connection.address.turn.lock().await;
-        let worker_turn = slot.connections.handshake_turn.lock().await;
+        let address_turn = slot.address().turn.lock().await;
+        let worker_turn = slot.pool.handshake_turn.lock().await;
         // The task continues behind those that sockets have woken meanwhile.
         yield_now().await;
         let step = poll_fn(|context| Poll::Ready(handshake.as_mut().poll(context))).await;

@@ -1,14 +1,14 @@
 use std::net::IpAddr;
 
 use futures_util::FutureExt;
-use tokio::{task::spawn_local, time::advance};
+use tokio::{runtime::Handle, task::spawn_local, time::advance};
 
 use super::*;
 use crate::limits::ConnectionLimits;
 
 /// The connections of a worker, and the stage of its server.
 pub(crate) struct Worker {
-    pub(crate) connections: Rc<Connections>,
+    pub(crate) pool: Rc<Pool>,
     pub(crate) stage: watch::Sender<Stage>,
 }
 
@@ -19,13 +19,13 @@ impl Worker {
             limits,
             ..ServerSettings::default()
         };
-        let connections = Connections::new(settings, Arc::default(), stages);
-        spawn_local(Rc::clone(&connections).watch());
-        Self { connections, stage }
+        let pool = Pool::new(settings, Arc::default(), stages);
+        spawn_local(Rc::clone(&pool).watch());
+        Self { pool, stage }
     }
 }
 
-fn connections(max_connections: usize) -> Rc<Connections> {
+fn pool(max_connections: usize) -> Rc<Pool> {
     let limits = ConnectionLimits {
         max_connections,
         max_unsent_bytes: 0,
@@ -36,7 +36,7 @@ fn connections(max_connections: usize) -> Rc<Connections> {
         share_of: Arc::new(|client| (client != IpAddr::from([10, 0, 0, 1])).then_some(client)),
         ..ServerSettings::default()
     };
-    Connections::new(settings, Arc::default(), watch::channel(Stage::Serving).1)
+    Pool::new(settings, Arc::default(), watch::channel(Stage::Serving).1)
 }
 
 #[tokio::test(flavor = "local", start_paused = true)]
@@ -49,17 +49,17 @@ async fn only_a_connection_without_a_complete_request_makes_room_and_the_next_wa
         (State::Request, false),
         (State::Closing, true),
     ] {
-        let connections = connections(1);
-        let open = connections.admit(None).await;
+        let pool = pool(1);
+        let open = pool.admit(None).await;
         open.enter(state);
-        let mut admission = Box::pin(connections.admit(None));
+        let mut admission = Box::pin(pool.admit(None));
         assert!(
             timeout(Duration::from_mins(5), admission.as_mut())
                 .await
                 .is_err(),
             "{state:?}"
         );
-        assert_eq!(open.connection.end.get().is_some(), makes_room, "{state:?}");
+        assert_eq!(open.end().is_some(), makes_room, "{state:?}");
 
         drop(open);
         assert!(admission.now_or_never().is_some(), "{state:?}");
@@ -68,16 +68,16 @@ async fn only_a_connection_without_a_complete_request_makes_room_and_the_next_wa
 
 #[tokio::test(flavor = "local", start_paused = true)]
 async fn if_a_request_keeps_the_oldest_connection_open_the_next_makes_room() {
-    let connections = connections(2);
-    let oldest = connections.admit(None).await;
-    let next = connections.admit(None).await;
-    let mut admission = Box::pin(connections.admit(None));
+    let pool = pool(2);
+    let oldest = pool.admit(None).await;
+    let next = pool.admit(None).await;
+    let mut admission = Box::pin(pool.admit(None));
 
     assert!(admission.as_mut().now_or_never().is_none());
-    assert!(oldest.connection.end.get().is_some() && next.connection.end.get().is_none());
+    assert!(oldest.end().is_some() && next.end().is_none());
     oldest.enter(State::Request);
     assert!(timeout(INTERVAL, admission.as_mut()).await.is_err());
-    assert!(oldest.connection.end.get().is_none() && next.connection.end.get().is_some());
+    assert!(oldest.end().is_none() && next.end().is_some());
 
     drop(next);
     assert!(admission.now_or_never().is_some());
@@ -85,42 +85,41 @@ async fn if_a_request_keeps_the_oldest_connection_open_the_next_makes_room() {
 
 #[tokio::test(flavor = "local")]
 async fn a_connection_that_drops_input_makes_room_before_older_ones() {
-    let connections = connections(2);
-    let idle = connections.admit(None).await;
-    let closing = connections.admit(None).await;
+    let pool = pool(2);
+    let idle = pool.admit(None).await;
+    let closing = pool.admit(None).await;
     closing.enter(State::Closing);
-    assert!(connections.admit(None).now_or_never().is_none());
-    assert!(idle.connection.end.get().is_none() && closing.connection.end.get().is_some());
+    assert!(pool.admit(None).now_or_never().is_none());
+    assert!(idle.end().is_none() && closing.end().is_some());
 }
 
 #[tokio::test(flavor = "local", start_paused = true)]
 async fn beyond_the_maximum_of_held_bytes_the_oldest_connection_that_holds_some_is_closed() {
-    let connections = connections(3);
-    let [idle, newer, oldest] =
-        [(); 3].map(|()| connections.admit(None).now_or_never().expect("room"));
+    let pool = pool(3);
+    let [idle, newer, oldest] = [(); 3].map(|()| pool.admit(None).now_or_never().expect("room"));
     advance(Duration::from_secs(1)).await;
     newer.enter(State::Response);
-    connections.hold(&oldest.connection, 1);
+    oldest.hold(1);
     for (bytes, closed) in [
         (1_048_575, [false, false, false]),
         (1_048_575, [false, false, false]),
         (1_048_576, [false, false, true]),
         (1_048_576, [false, true, true]),
     ] {
-        connections.hold(&newer.connection, bytes);
+        newer.hold(bytes);
         assert_eq!(
-            [&idle, &newer, &oldest].map(|slot| slot.connection.end.get().is_some()),
+            [&idle, &newer, &oldest].map(|slot| slot.end().is_some()),
             closed,
             "{bytes}"
         );
-        connections.release(&newer.connection);
+        newer.release();
     }
 }
 
 /// Admits a connection of this client.
-async fn admitted(connections: &Rc<Connections>, client: [u8; 4]) -> Slot {
+async fn admitted(pool: &Rc<Pool>, client: [u8; 4]) -> Slot {
     let peer = SocketAddr::from((client, 40_000));
-    connections.admit(Some(peer)).await
+    pool.admit(Some(peer)).await
 }
 
 #[tokio::test(flavor = "local", start_paused = true)]
@@ -129,16 +128,16 @@ async fn a_client_that_acknowledges_nothing_of_its_response_makes_room_after_two
         max_connections: 1,
         ..ConnectionLimits::default()
     });
-    let slot = worker.connections.admit(None).await;
+    let slot = worker.pool.admit(None).await;
     slot.enter(State::Request);
     sleep(Duration::from_mins(1)).await;
     slot.enter(State::Response);
 
     let start = Instant::now();
-    let mut admission = Box::pin(worker.connections.admit(None));
+    let mut admission = Box::pin(worker.pool.admit(None));
     assert!(admission.as_mut().now_or_never().is_none());
     tokio::select! {
-        end = slot.connection.ended() => {
+        end = slot.ended() => {
             assert_eq!(end, End::Limit(ConnectionLimit::MaxConnections));
         }
         _ = admission.as_mut() => panic!("the connection is open"),
@@ -160,10 +159,10 @@ async fn of_the_address_with_the_most_connections_the_client_without_progress_fo
     let proxy = [10, 0, 0, 1];
     let greedy = [192, 0, 2, 1];
     let modest = [192, 0, 2, 2];
-    let connections = connections(7);
+    let pool = pool(7);
     let mut slots = Vec::new();
     for client in [modest, proxy, proxy, proxy, greedy, greedy, greedy] {
-        let slot = admitted(&connections, client).await;
+        let slot = admitted(&pool, client).await;
         slot.enter(State::Response);
         slots.push(slot);
         advance(Duration::from_secs(1)).await;
@@ -171,7 +170,7 @@ async fn of_the_address_with_the_most_connections_the_client_without_progress_fo
     // The oldest connection of the greedy address makes progress later than the others.
     advance(Duration::from_secs(10)).await;
     let now = Instant::now();
-    slots[4].connection.measure(false, now);
+    slots[4].measure(false, now);
     advance(Duration::from_secs(1)).await;
     slots[5]
         .connection
@@ -179,14 +178,47 @@ async fn of_the_address_with_the_most_connections_the_client_without_progress_fo
 
     let mut order = Vec::new();
     for _ in 0..6 {
-        connections.make_room();
-        let closed = |slot: &Slot| slot.connection.end.get().is_some();
+        pool.make_room();
+        let closed = |slot: &Slot| slot.end().is_some();
         let Some(index) = slots.iter().position(closed) else {
             break;
         };
-        order.push(slots.remove(index).connection.peer.map(|peer| peer.ip()));
+        order.push(slots.remove(index).client());
     }
     let expected = [greedy, greedy, modest, proxy, proxy, proxy];
     assert_eq!(order, expected.map(|client| Some(client.into())));
     assert_eq!(slots.len(), 1, "a client that made progress a second ago");
+}
+
+#[tokio::test(flavor = "local")]
+async fn a_peer_with_ipv4_in_ipv6_form_has_its_ipv4_address() {
+    let pool = pool(10);
+    for (peer, client) in [
+        ("[::ffff:192.0.2.9]:80", "192.0.2.9"),
+        ("192.0.2.9:80", "192.0.2.9"),
+        ("[2001:db8::9]:80", "2001:db8::9"),
+    ] {
+        let slot = pool.admit(Some(peer.parse().expect("an address"))).await;
+        let client = client.parse().expect("an address");
+        assert_eq!(slot.client(), Some(client), "{peer}");
+    }
+}
+
+#[tokio::test(flavor = "local", start_paused = true)]
+async fn a_worker_without_connections_checks_nothing_and_the_next_connection_has_its_timeouts() {
+    let worker = Worker::start(ConnectionLimits::default());
+    let slot = worker.pool.admit(None).await;
+    drop(worker.pool.codec());
+    drop(slot);
+    sleep(Duration::from_secs(1)).await;
+    let parks = || Handle::current().metrics().worker_park_count(0);
+    let before = parks();
+
+    sleep(Duration::from_hours(1)).await;
+    let parks = parks() - before;
+    assert!(parks < 20, "{parks}: the thread wakes up for a long sleep a few times");
+
+    let slot = worker.pool.admit(None).await;
+    slot.enter(State::Idle);
+    assert_eq!(slot.ended().await, End::Timeout);
 }

@@ -1,54 +1,42 @@
-//! The bytes of one connection: reads and writes them.
-//!
-//! A request is decoded when the response to the one before it is sent ([`heads`](super::heads),
-//! [`bodies`](super::bodies)). Memory is bounded by
-//! [`MAX_HEAD_BYTES`](super::heads) for a head, `http.max_body_bytes` for a body, and [`MAX_READ_AHEAD`] for what comes
-//! after it.
+//! The bytes of one connection: reads and writes them, unless the connection ends before.
 
-use std::{future::poll_fn, io, mem::MaybeUninit, pin::Pin, task::Poll};
+use std::{future::poll_fn, io, mem::MaybeUninit, pin::Pin, rc::Rc, task::Poll};
 
-use actix_http::h1::Codec;
 use bytes::BytesMut;
-use tokio::{
-    io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf},
-    time::Instant,
-};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 
-use crate::{
-    connection::{End, State},
-    connections::Slot,
-};
+use crate::connection::{Connection, End};
 
 const READ_BYTES: usize = 8 * 1024;
 
 /// When this many bytes of later requests are buffered, the rest stays in the socket.
-pub(super) const MAX_READ_AHEAD: usize = 8 * 1024;
+const MAX_READ_AHEAD: usize = 8 * 1024;
 
 /// Maximum number of bytes that are dropped after the final response.
 const MAX_DROPPED_BYTES: usize = 1024 * 1024;
 
-/// A connection with its codec.
-pub(crate) struct Client<T> {
-    pub(super) stream: T,
-    pub(super) slot: Slot,
-    pub(super) codec: Codec,
-    pub(super) buffer: BytesMut,
+/// The stream of a connection, and what was read of it and is not decoded yet.
+pub(crate) struct Wire<T> {
+    stream: T,
+    connection: Rc<Connection>,
+    buffer: BytesMut,
 }
 
-impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
-    pub(crate) fn new(stream: T, slot: Slot) -> Self {
-        slot.enter(State::Head);
-        let codec = Codec::new(slot.connections.config.clone());
+impl<T: AsyncRead + AsyncWrite + Unpin> Wire<T> {
+    pub(crate) fn new(stream: T, connection: Rc<Connection>) -> Self {
         Self {
             stream,
-            slot,
-            codec,
+            connection,
             buffer: BytesMut::new(),
         }
     }
 
+    pub(crate) fn buffer(&mut self) -> &mut BytesMut {
+        &mut self.buffer
+    }
+
     /// Reads ahead until the connection ends, so that a client that closes it is noticed.
-    pub(super) async fn read_ahead(&mut self) -> End {
+    pub(crate) async fn read_ahead(&mut self) -> End {
         while self.buffer.len() < MAX_READ_AHEAD {
             match self.read().await {
                 Ok(0) => break,
@@ -56,17 +44,16 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
                 Err(end) => return end,
             }
         }
-        self.slot.connection.ended().await
+        self.connection.ended().await
     }
 
     /// Reads more bytes, and returns their number; 0 at the end of the input. Bytes that have arrived come before an
     /// end for another reason.
-    pub(super) async fn read(&mut self) -> Result<usize, End> {
+    pub(crate) async fn read(&mut self) -> Result<usize, End> {
         let Self {
             stream,
-            slot,
+            connection,
             buffer,
-            ..
         } = self;
         let reading = poll_fn(|context| {
             let mut bytes = [MaybeUninit::uninit(); READ_BYTES];
@@ -84,35 +71,29 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
                 Poll::Pending => Poll::Pending,
             }
         });
-        slot.connection.unless_ended(reading).await
+        connection.unless_ended(reading).await
     }
 
-    pub(super) async fn write(&mut self, mut bytes: &[u8]) -> Result<(), End> {
+    /// Writes all bytes. Each part that the client takes starts the timeout again.
+    pub(crate) async fn write(&mut self, mut bytes: &[u8]) -> Result<(), End> {
         while !bytes.is_empty() {
-            let count = self
-                .slot
-                .connection
-                .unless_ended(self.stream.write(bytes))
-                .await?;
+            let writing = self.stream.write(bytes);
+            let count = self.connection.unless_ended(writing).await?;
             if count == 0 {
                 return Err(End::Client);
             }
             bytes = &bytes[count..];
             if !bytes.is_empty() {
-                self.slot.connection.last_progress.set(Instant::now());
+                self.connection.extend_timeout();
             }
         }
-        self.slot.connection.unless_ended(self.stream.flush()).await
+        self.connection.unless_ended(self.stream.flush()).await
     }
 
     /// Closes the sending side at once, and then drops unread input, so that closing does not reset the connection
     /// before the client has read its response (RFC 9112, section 9.6).
-    pub(super) async fn close(mut self, is_unread: bool) -> Result<(), End> {
-        self.slot.enter(State::Closing);
-        self.slot
-            .connection
-            .unless_ended(self.stream.shutdown())
-            .await?;
+    pub(crate) async fn close(mut self, is_unread: bool) -> Result<(), End> {
+        self.connection.unless_ended(self.stream.shutdown()).await?;
         let mut dropped = self.buffer.len();
         while (is_unread || dropped > 0) && dropped < MAX_DROPPED_BYTES {
             self.buffer.clear();
