@@ -216,7 +216,10 @@ async fn a_worker_without_connections_checks_nothing_and_the_next_connection_has
 
     sleep(Duration::from_hours(1)).await;
     let parks = parks() - before;
-    assert!(parks < 20, "{parks}: the thread wakes up for a long sleep a few times");
+    assert!(
+        parks < 20,
+        "{parks}: the thread wakes up for a long sleep a few times"
+    );
 
     let slot = worker.pool.admit(None).await;
     slot.enter(State::Idle);
