@@ -7,7 +7,9 @@ const MAX_EXACT: i64 = 1 << 53;
 /// Returns `None` for a number that is not an integer or is out of range.
 pub(crate) fn parse(number: &str) -> Option<i64> {
     if number.contains(['.', 'e', 'E']) {
-        parse_exactly(number).filter(|value| (-MAX_EXACT..=MAX_EXACT).contains(value))
+        let number = parse_exactly(number)?;
+        let exact = -MAX_EXACT..=MAX_EXACT;
+        exact.contains(&number).then_some(number)
     } else {
         number.parse().ok()
     }
@@ -15,23 +17,27 @@ pub(crate) fn parse(number: &str) -> Option<i64> {
 
 /// Exact, because it uses the digits: in floating point, `5.00000000000000000001` is 5.
 fn parse_exactly(number: &str) -> Option<i64> {
-    let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
-    let (integer, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let (mantissa, exponent) = match number.split_once(['e', 'E']) {
+        Some(parts) => parts,
+        None => (number, "0"),
+    };
+    let (integer, fraction) = match mantissa.split_once('.') {
+        Some(parts) => parts,
+        None => (mantissa, ""),
+    };
     let digits = format!("{integer}{fraction}");
     let significant = digits.trim_end_matches('0');
     if significant.is_empty() || significant == "-" {
         return Some(0);
     }
-    let dropped = i64::try_from(digits.len() - significant.len()).ok()?;
-    let scale = exponent
-        .parse::<i64>()
-        .ok()?
-        .checked_sub(i64::try_from(fraction.len()).ok()?)?
-        .checked_add(dropped)?;
-    significant
-        .parse::<i64>()
-        .ok()?
-        .checked_mul(10_i64.checked_pow(u32::try_from(scale).ok()?)?)
+    let zeros = digits.len() - significant.len();
+    let zeros = u32::try_from(zeros).ok()?;
+    let decimals = u32::try_from(fraction.len()).ok()?;
+    let exponent: i32 = exponent.parse().ok()?;
+    let scale = zeros.checked_add_signed(exponent)?.checked_sub(decimals)?;
+    let factor = 10_i64.checked_pow(scale)?;
+    let value: i64 = significant.parse().ok()?;
+    value.checked_mul(factor)
 }
 
 #[cfg(test)]

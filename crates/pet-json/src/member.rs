@@ -1,7 +1,5 @@
 //! A member of a JSON object, parsed once.
 
-use std::fmt::Display;
-
 use serde::Serialize;
 use serde_json::value::RawValue;
 use validator::{ValidateRequired, ValidationError};
@@ -19,34 +17,32 @@ pub(crate) enum Member<T> {
 
 impl<T> Member<T> {
     /// Parses a value that the object gives for this member.
-    pub(crate) fn read<E: Display>(
-        &mut self,
-        json: &RawValue,
-        parse: impl FnOnce(&str) -> Result<T, E>,
-    ) {
-        *self = match self {
-            Self::Absent => match parse(json.get()) {
-                Ok(value) => Self::Valid(value),
-                Err(error) => Self::Invalid(error.to_string()),
-            },
-            Self::Valid(_) | Self::Invalid(_) => Self::Invalid("must be given once".to_owned()),
+    pub(crate) fn read(&mut self, json: &RawValue, parse: fn(&str) -> Result<T, String>) {
+        if self.is_some() {
+            *self = Self::Invalid("must be given once".to_owned());
+            return;
+        }
+        *self = match parse(json.get()) {
+            Ok(value) => Self::Valid(value),
+            Err(problem) => Self::Invalid(problem),
         };
     }
 
     /// Fails with the problem of the member.
     pub(crate) fn check(&self) -> Result<(), ValidationError> {
-        match self {
-            Self::Absent | Self::Valid(_) => Ok(()),
-            Self::Invalid(problem) => {
-                Err(ValidationError::new("invalid").with_message(problem.clone().into()))
-            }
-        }
+        let Self::Invalid(problem) = self else {
+            return Ok(());
+        };
+        let problem = problem.clone();
+        let error = ValidationError::new("invalid");
+        Err(error.with_message(problem.into()))
     }
 
     pub(crate) fn value(self) -> Option<T> {
-        match self {
-            Self::Valid(value) => Some(value),
-            Self::Absent | Self::Invalid(_) => None,
+        if let Self::Valid(value) = self {
+            Some(value)
+        } else {
+            None
         }
     }
 }

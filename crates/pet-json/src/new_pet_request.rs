@@ -30,9 +30,9 @@ const MEMBERS: [(&str, &str); 3] = [
 
 #[derive(Default, Validate)]
 struct NewPetRequest {
-    #[validate(required(message = "is required"), custom(function = "Member::check"))]
+    #[validate(required, custom(function = "Member::check"))]
     name: Member<PetName>,
-    #[validate(required(message = "is required"), custom(function = "Member::check"))]
+    #[validate(required, custom(function = "Member::check"))]
     category_id: Member<CategoryId>,
     #[validate(custom(function = "Member::check"))]
     status: Member<PetStatus>,
@@ -54,24 +54,37 @@ pub enum Subject {
 /// Every problem, for people.
 pub fn from_slice(json: &[u8], subject: Subject) -> Result<NewPet, String> {
     let json = json.strip_prefix(BYTE_ORDER_MARK).unwrap_or(json);
-    let text = str::from_utf8(json).map_err(|_| subject.invalid("JSON in UTF-8"))?;
-    let request: NewPetRequest =
-        serde_json::from_str(text).map_err(|error| subject.invalid_json(&error))?;
-    request.validate().map_err(|errors| problems(&errors))?;
-    Ok(request.into_new_pet())
+    let Ok(text) = str::from_utf8(json) else {
+        return Err(subject.invalid("JSON in UTF-8"));
+    };
+    let request: NewPetRequest = match serde_json::from_str(text) {
+        Ok(request) => request,
+        Err(error) => return Err(subject.invalid_json(&error)),
+    };
+    match request.validate() {
+        Ok(()) => Ok(request.into_new_pet()),
+        Err(errors) => Err(problems(&errors)),
+    }
 }
 
 impl NewPetRequest {
     /// Returns the pet of a valid request.
     fn into_new_pet(self) -> NewPet {
-        let name = self.name.value().expect("a required member");
-        let category_id = self.category_id.value().expect("a required member");
-        NewPet::new(name, category_id).with_status(self.status.value())
+        let name = self.name.value();
+        let category_id = self.category_id.value();
+        let new_pet = NewPet::new(
+            name.expect("a required member"),
+            category_id.expect("a required member"),
+        );
+        new_pet.with_status(self.status.value())
     }
 }
 
 impl<'de> Deserialize<'de> for NewPetRequest {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+    fn deserialize<D>(deserializer: D) -> Result<Self, D::Error>
+    where
+        D: Deserializer<'de>,
+    {
         deserializer.deserialize_map(MembersVisitor)
     }
 }
@@ -89,7 +102,10 @@ impl<'de> Visitor<'de> for MembersVisitor {
         formatter.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<NewPetRequest, A::Error> {
+    fn visit_map<A>(self, mut map: A) -> Result<NewPetRequest, A::Error>
+    where
+        A: MapAccess<'de>,
+    {
         let mut request = NewPetRequest::default();
         while let Some((Name(name), json)) = map.next_entry::<Name<'de>, &'de RawValue>()? {
             match &*name {
@@ -104,17 +120,22 @@ impl<'de> Visitor<'de> for MembersVisitor {
 }
 
 fn parse_name(json: &str) -> Result<PetName, String> {
-    let text = parse_string(json).ok_or(if json.starts_with('"') {
-        "must be valid Unicode, without half of a surrogate pair"
-    } else {
-        "must be a string"
-    })?;
+    let Some(text) = parse_string(json) else {
+        let problem = if json.starts_with('"') {
+            "must be valid Unicode, without half of a surrogate pair"
+        } else {
+            "must be a string"
+        };
+        return Err(problem.to_owned());
+    };
     PetName::parse(&text).map_err(|error| error.to_string())
 }
 
-fn parse_category_id(json: &str) -> Result<CategoryId, &'static str> {
-    let number = integer::parse(json).ok_or("must be a 64-bit integer")?;
-    Ok(CategoryId::new(number))
+fn parse_category_id(json: &str) -> Result<CategoryId, String> {
+    match integer::parse(json) {
+        Some(number) => Ok(CategoryId::new(number)),
+        None => Err("must be a 64-bit integer".to_owned()),
+    }
 }
 
 fn parse_status(json: &str) -> Result<PetStatus, String> {
@@ -122,8 +143,10 @@ fn parse_status(json: &str) -> Result<PetStatus, String> {
         return Err(format!("{PetStatusError}, or left out"));
     }
     let text = parse_string(json).unwrap_or_default();
-    text.parse()
-        .map_err(|error: PetStatusError| error.to_string())
+    match text.parse() {
+        Ok(status) => Ok(status),
+        Err(PetStatusError) => Err(PetStatusError.to_string()),
+    }
 }
 
 fn parse_string(json: &str) -> Option<String> {
@@ -133,11 +156,16 @@ fn parse_string(json: &str) -> Option<String> {
 /// Returns the problems of all members in one message.
 fn problems(errors: &ValidationErrors) -> String {
     let errors = errors.field_errors();
-    let problem = |(field, member): (&str, &str)| {
-        let error = errors.get(field)?.first()?;
-        Some(format!("{member} {}", error.message.as_deref()?))
-    };
-    let problems: Vec<_> = MEMBERS.into_iter().filter_map(problem).collect();
+    let mut problems = Vec::new();
+    for (field, member) in MEMBERS {
+        let Some(errors) = errors.get(field) else {
+            continue;
+        };
+        // `check` has a message, `required` has none.
+        let problem = errors[0].message.as_deref();
+        let problem = problem.unwrap_or("is required");
+        problems.push(format!("{member} {problem}"));
+    }
     problems.join("; ")
 }
 
@@ -154,9 +182,10 @@ impl Subject {
         if error.is_data() {
             return self.invalid("a JSON object");
         }
+        let line = error.line();
         let column = error.column();
         let place = match self {
-            Self::RequestBody => format!("line {}, column {column}", error.line()),
+            Self::RequestBody => format!("line {line}, column {column}"),
             Self::Line => format!("column {column}"),
         };
         self.invalid(&format!("valid JSON: error at {place}"))

@@ -21,7 +21,8 @@ pub fn to_vec(pet: &Pet) -> Vec<u8> {
 
 /// Returns pets as an array.
 pub fn list_to_vec(pets: &[Pet]) -> Vec<u8> {
-    let mut json = Vec::with_capacity(USUAL_BYTES * pets.len() + 2);
+    let bytes = USUAL_BYTES * pets.len() + 2;
+    let mut json = Vec::with_capacity(bytes);
     json.push(b'[');
     for (index, pet) in pets.iter().enumerate() {
         if index > 0 {
@@ -41,13 +42,16 @@ pub fn to_line(pet: &Pet) -> Vec<u8> {
 }
 
 fn write(json: &mut Vec<u8>, pet: &Pet) {
+    let id = pet.id().get();
     let new_pet = pet.new_pet();
+    let name = new_pet.name().as_str();
+    let category_id = new_pet.category_id().get();
     json.extend_from_slice(br#"{"id":"#);
-    write_value(json, &pet.id().get());
+    write_value(json, &id);
     json.extend_from_slice(br#","name":"#);
-    write_value(json, new_pet.name().as_str());
+    write_value(json, name);
     json.extend_from_slice(br#","categoryId":"#);
-    write_value(json, &new_pet.category_id().get());
+    write_value(json, &category_id);
     if let Some(status) = new_pet.status() {
         json.extend_from_slice(br#","status":"#);
         write_value(json, status.as_str());
@@ -55,6 +59,9 @@ fn write(json: &mut Vec<u8>, pet: &Pet) {
     json.push(b'}');
 }
 
-fn write_value(json: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
+fn write_value<T>(json: &mut Vec<u8>, value: &T)
+where
+    T: Serialize + ?Sized,
+{
     serde_json::to_writer(json, value).expect("a text or a number");
 }
