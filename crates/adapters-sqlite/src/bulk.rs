@@ -20,9 +20,9 @@ use diesel::{connection::SimpleConnection, prelude::*};
 
 use crate::{
     SqliteFile, SqliteFileError,
+    creates::idempotency,
     error::{Problem, corrupt},
     file::Disk,
-    idempotency,
     pet_row::{NewPetRow, PetRow, pets},
     session::Session,
     values::has_table,

@@ -1,38 +1,49 @@
-//! Creates, by one task and in batches.
+//! Creates, by one thread and in batches.
 //!
-//! **Problem.** A commit waits for the disk, SQLite has one writer at a time, and a retry must not add a second pet.
+//! **Problem.** A commit waits for the disk, SQLite has one writer at a time, and a retry must not add a second pet. A
+//! change of threads costs as much as the statements of a create.
 //!
-//! **Invariant.** The writer begins a transaction, takes all creates that wait, inserts them in the order in which they
-//! came, and commits. A response is sent after the commit, or the outcome is reported as unknown. The record of an
-//! idempotency key and its pet are stored by one transaction. A create whose timeout passes in the queue is not stored.
+//! **Invariant.** The writer is a thread that begins a transaction, takes all creates that wait, inserts them in the
+//! order in which they came, and commits. A response is sent after the commit, or the outcome is reported as unknown.
+//! The record of an idempotency key and its pet are stored by one transaction. A create whose timeout passes in the
+//! queue is not stored.
 //!
 //! **Proof.** `tests/sqlite/group_commit.rs`, `outcomes.rs`, `kills.rs`, `sweep.rs`; `tests.rs` (pauses).
 
+pub(crate) mod idempotency;
+mod statements;
 #[cfg(test)]
 mod tests;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    pin::pin,
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
 
 use animal_store_adapter_kit::{
     metrics::QueueMetrics,
     queue::{Pending, Request, Sender, Taker, queue},
 };
-use animal_store_app::ports::{AddPet, AddedPet, StoreFailure};
-use animal_store_domain::Pet;
+use animal_store_app::ports::{AddPet, AddPetError, AddedPet, StoreFailure};
+use animal_store_domain::{NewPet, Pet};
 use diesel::{SqliteConnection, connection::SimpleConnection};
 use tokio::{
+    runtime::Handle,
     select,
-    task::JoinHandle,
-    time::{Instant, interval, sleep, sleep_until},
+    task::{JoinHandle, spawn_blocking},
+    time::sleep,
 };
 
+use self::{
+    idempotency::SWEEP_SIZE,
+    statements::{AddOutcome, Batch},
+};
 use crate::{
-    SqliteFile, SqliteSettings,
-    batch::{self, Added},
-    error::Problem,
+    SqliteFile, SqliteFileError, SqliteSettings,
     file::Disk,
-    idempotency::{self, SWEEP_SIZE},
-    session::{Session, begin, commit},
+    session::{Session, begin, change, commit},
 };
 
 /// Greatest number of creates in a transaction.
@@ -41,111 +52,119 @@ const MAX_BATCH: usize = 1000;
 /// Longest pause between two sweeps.
 const MAX_SWEEP_PAUSE: Duration = Duration::from_mins(1);
 
-/// Time between two checks that the file is in place.
-const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-
 /// A transaction that holds the write lock for longer is followed by a pause. Another process tries to take the lock
 /// each millisecond, so that an import and a server take turns.
 const LONG_TRANSACTION: Duration = Duration::from_millis(10);
 const PAUSE: Duration = Duration::from_millis(3);
 
+/// The way to the writer, which ends after this is dropped and the queue is empty.
+pub(crate) struct Creates {
+    /// Closed before the writer ends.
+    pub(crate) file: SqliteFile,
+    pub(crate) timeout: Duration,
+    queue: Sender<Create>,
+}
+
 /// A create that waits for the writer.
-pub(crate) struct Create(pub(crate) AddPet);
+struct Create(AddPet);
 
 impl Request for Create {
     /// `None`: the idempotency key was used for another pet.
     type Response = Option<AddedPet>;
 }
 
-/// The task that writes.
 struct Writer {
     session: Session,
     taker: Taker<Create>,
     retention: Duration,
 }
 
-/// Starts the writer, on the current runtime. Returns its task as well. When the sender is dropped, the writer empties
-/// the queue and ends.
-pub(crate) fn start(
-    file: &SqliteFile,
-    settings: &SqliteSettings,
-    metrics: QueueMetrics,
-) -> (Sender<Create>, JoinHandle<()>) {
-    // After the timeout, a create whose transaction began waits for the disk only.
-    let (sender, takers) = queue(
-        settings.max_waiting_creates,
-        Some(settings.timeout),
-        metrics,
-    );
-    let writer = Writer {
-        session: Session::new(file),
-        taker: takers.taker(),
-        retention: settings.idempotency_retention,
-    };
-    (sender, tokio::spawn(Arc::new(writer).run()))
+impl Creates {
+    /// Starts the writer, on a thread of the current runtime. Its task ends with it.
+    pub(crate) fn start(
+        file: &SqliteFile,
+        settings: &SqliteSettings,
+        metrics: QueueMetrics,
+    ) -> (Self, JoinHandle<()>) {
+        // After the timeout, a create whose transaction began waits for the disk only.
+        let (queue, takers) = queue(
+            settings.max_waiting_creates,
+            Some(settings.timeout),
+            metrics,
+        );
+        let writer = Writer {
+            session: Session::new(file),
+            taker: takers.taker(),
+            retention: settings.idempotency_retention,
+        };
+        let creates = Self {
+            file: file.clone(),
+            timeout: settings.timeout,
+            queue,
+        };
+        (creates, tokio::spawn(Arc::new(writer).supervise()))
+    }
+
+    pub(crate) async fn add(&self, request: AddPet) -> Result<AddedPet, AddPetError> {
+        let added = self.queue.send(Create(request), self.timeout).await?;
+        added.ok_or(AddPetError::IdempotencyMismatch)
+    }
 }
 
 impl Writer {
-    /// A panic fails the creates of its batch with an unknown outcome, and closes the connection.
-    async fn run(self: Arc<Self>) {
-        let sweeps = self.session.file.is_writable();
-        let mut next_sweep = Instant::now() + sweep_pause(self.retention);
-        let mut checks = interval(CHECK_INTERVAL);
+    /// Runs the writer on a thread for blocking work. A panic fails the creates of its batch with an unknown outcome and
+    /// closes the connection, and another thread goes on.
+    async fn supervise(self: Arc<Self>) {
         loop {
-            select! {
-                is_open = self.taker.ready() => if is_open { self.write().await } else { return },
-                () = sleep_until(next_sweep), if sweeps => {
-                    // More expired records are deleted after the creates that wait.
-                    let pause = if self.sweep().await < SWEEP_SIZE { sweep_pause(self.retention) } else { PAUSE };
-                    next_sweep = Instant::now() + pause;
-                }
-                // It logs and counts by itself.
-                _ = checks.tick() => drop(self.session.run(|session| Ok(session.file.check_in_place())).await),
+            let writer = Arc::clone(&self);
+            let runtime = Handle::current();
+            let thread = spawn_blocking(move || runtime.block_on(writer.run()));
+            if thread.await.is_ok() {
+                return;
             }
         }
     }
 
-    async fn write(self: &Arc<Self>) {
-        let writer = Arc::clone(self);
-        let written = self.session.run(move |_| Ok(writer.write_batch())).await;
-        if written.is_ok_and(|duration| duration > LONG_TRANSACTION) {
-            sleep(PAUSE).await;
+    /// Writes and sweeps until the sender is dropped and the queue is empty. It occupies the thread.
+    async fn run(&self) {
+        let mut next_sweep = pin!(sleep(sweep_pause(self.retention)));
+        loop {
+            select! {
+                is_open = self.taker.ready() => {
+                    if !is_open {
+                        return;
+                    }
+                    thread::sleep(pause_after(self.write_batch()));
+                }
+                () = &mut next_sweep, if self.session.file.is_writable() => {
+                    // More expired records are deleted after the creates that wait.
+                    let pause = if self.sweep() < SWEEP_SIZE { sweep_pause(self.retention) } else { PAUSE };
+                    next_sweep.set(sleep(pause));
+                }
+            }
         }
     }
 
     /// Writes the creates that wait, in one transaction. They are taken after the transaction began: a create whose
     /// timeout passes while another process writes is still in the queue. Returns the duration of the transaction.
     fn write_batch(&self) -> Duration {
-        let (metrics, mut start, mut batch) = (self.taker.metrics(), Instant::now(), Vec::new());
-        let results = self.session.execute(|connection| {
-            let began = begin(connection, self.session.file.timeout());
-            (start, batch) = (Instant::now(), self.taker.take(MAX_BATCH));
-            began?;
-            let batch_size = batch.len();
-            for pending in &mut batch {
-                pending.sent(batch_size, metrics);
-            }
-            self.store(connection, &batch)
-        });
+        let timeout = self.session.file.timeout();
+        let begun = self
+            .session
+            .execute(|connection| begin(connection, timeout));
+        let start = Instant::now();
+        let mut batch = self.taker.take(MAX_BATCH);
+        let outcomes = begun.and_then(|()| self.store(&mut batch));
         let duration = start.elapsed();
+        let metrics = self.taker.metrics();
         metrics.batch_duration.observe(duration.as_secs_f64());
-        match results {
-            Ok(results) => {
-                for (pending, result) in batch.into_iter().zip(results) {
-                    let added = |pet, (id, replayed)| AddedPet {
-                        pet: Pet::new(id, pet),
-                        replayed,
-                    };
-                    pending.respond(metrics, |Create(request)| {
-                        Ok(result?.map(|result| added(request.pet, result)))
-                    });
+        match outcomes {
+            Ok(outcomes) => {
+                for (pending, outcome) in batch.into_iter().zip(outcomes) {
+                    pending.respond(metrics, |Create(request)| response(request.pet, outcome));
                 }
             }
             Err(error) => {
-                // If no connection can be opened, none was taken yet.
-                if batch.is_empty() {
-                    batch = self.taker.take(MAX_BATCH);
-                }
                 for pending in batch {
                     pending.respond(metrics, |_| Err(error.failure()));
                 }
@@ -154,47 +173,71 @@ impl Writer {
         duration
     }
 
-    /// Adds pets and commits.
-    fn store(
-        &self,
-        connection: &mut SqliteConnection,
-        batch: &[Pending<Create>],
-    ) -> Result<Vec<Result<Option<Added>, StoreFailure>>, Problem> {
-        if batch.is_empty() {
-            connection.batch_execute("ROLLBACK")?;
-            return Ok(Vec::new());
+    /// Adds pets and commits, in the transaction that has begun.
+    fn store(&self, batch: &mut [Pending<Create>]) -> Result<Vec<AddOutcome>, SqliteFileError> {
+        let size = batch.len();
+        for pending in batch.iter_mut() {
+            pending.sent(size, self.taker.metrics());
         }
-        Disk::check(self.session.file.path(), 0)?;
-        let requests: Vec<_> = batch.iter().map(|pending| &pending.request.0).collect();
-        let timeout = self.session.file.timeout();
-        let results = batch::add_all(connection, &requests, self.retention, timeout)?;
-        commit(&self.session.file, connection).map(|()| results)
+        self.session.execute(|connection| {
+            if batch.is_empty() {
+                connection.batch_execute("ROLLBACK")?;
+                return Ok(Vec::new());
+            }
+            let file = &self.session.file;
+            Disk::check(file.path(), 0)?;
+            let requests = batch.iter().map(|pending| &pending.request.0);
+            let batch = Batch::new(requests.collect(), self.retention, file.timeout());
+            let outcomes = batch.add_all(connection)?;
+            commit(file, connection)?;
+            Ok(outcomes)
+        })
     }
 
     /// Returns the number of deleted records.
-    async fn sweep(&self) -> usize {
+    fn sweep(&self) -> usize {
         let file = &self.session.file;
         // In the log, the deletions need space.
         if file.check_in_place().is_err() || Disk::check(file.path(), 0).is_err() {
             return 0;
         }
-        let retention = self.retention;
-        let sweep =
-            move |connection: &mut SqliteConnection| idempotency::sweep(connection, retention);
-        match self.session.change(sweep).await {
+        let sweep = |connection: &mut SqliteConnection| {
+            change(file, connection, |connection| {
+                idempotency::sweep(connection, self.retention)
+            })
+        };
+        match self.session.execute(sweep) {
             Ok(0) => 0,
             Ok(records) => {
                 tracing::debug!(records, "idempotency keys were swept");
                 records
             }
             Err(error) => {
-                tracing::warn!(
-                    reason = error.to_string(),
-                    "idempotency keys were not swept"
-                );
+                let reason = error.to_string();
+                tracing::warn!(reason, "idempotency keys were not swept");
                 0
             }
         }
+    }
+}
+
+fn response(pet: NewPet, outcome: AddOutcome) -> Result<Option<AddedPet>, StoreFailure> {
+    let (id, replayed) = match outcome {
+        AddOutcome::Added(id) => (id, false),
+        AddOutcome::Replayed(id) => (id, true),
+        AddOutcome::Mismatch => return Ok(None),
+        AddOutcome::Refused(failure) => return Err(failure),
+    };
+    let pet = Pet::new(id, pet);
+    Ok(Some(AddedPet { pet, replayed }))
+}
+
+/// Returns the pause after a transaction.
+fn pause_after(transaction: Duration) -> Duration {
+    if transaction > LONG_TRANSACTION {
+        PAUSE
+    } else {
+        Duration::ZERO
     }
 }
 

@@ -18,17 +18,21 @@ mod connection;
 mod header;
 mod identity;
 mod log;
+mod metrics;
 mod mounts;
 mod space;
 
 use std::{
     fmt, mem,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, atomic::Ordering},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
-use animal_store_adapter_kit::{SchemaComparison, metrics::Count};
+use animal_store_adapter_kit::SchemaComparison;
 use diesel::SqliteConnection;
 use prometheus_client::registry::Registry;
 
@@ -44,7 +48,7 @@ use self::{
     connection::{configure, establish},
     header::OpenHeader,
     identity::Identity,
-    space::Space,
+    metrics::FileMetrics,
 };
 use crate::{
     error::{Problem, SqliteFileError},
@@ -65,7 +69,7 @@ pub enum FileUse {
 }
 
 /// An open file with the current schema. It is closed after the last clone, and the last connection, is dropped.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct SqliteFile(Arc<OpenFile>);
 
 struct OpenFile {
@@ -74,8 +78,8 @@ struct OpenFile {
     timeout: Duration,
     identity: Identity,
     header: OpenHeader,
-    /// 1 while the path names this file.
-    in_place: Count,
+    /// Whether the path named this file at the last check.
+    in_place: AtomicBool,
     /// Open as long as the file, so that SQLite keeps the log.
     connection: Mutex<Option<SqliteConnection>>,
 }
@@ -129,12 +133,12 @@ impl SqliteFile {
             .map_err(|problem| problem.at(path))
     }
 
-    /// Registers the metrics of the file, with the prefix `sqlite`.
+    /// Registers the metrics of the file, with the prefix `sqlite`. Each scrape checks whether the file is in place.
     pub fn register_metrics(&self, registry: &mut Registry) {
-        let registry = registry.sub_registry_with_prefix("sqlite");
-        let help = "1 while storage.sqlite.path names the file that was opened; 0: creates and lookups get 503";
-        registry.register("file_in_place", help, self.0.in_place.clone());
-        registry.register_collector(Box::new(Space(self.path().to_owned())));
+        let metrics = FileMetrics(Arc::downgrade(&self.0));
+        registry
+            .sub_registry_with_prefix("sqlite")
+            .register_collector(Box::new(metrics));
     }
 
     /// The path, as it was given.
@@ -155,7 +159,7 @@ impl SqliteFile {
         } = &*self.0;
         let is_in_place = Identity::of(path, *usage).is_ok_and(|current| current == *identity)
             && header.is_same();
-        let was_in_place = in_place.inner().swap(is_in_place.into(), Ordering::Relaxed) > 0;
+        let was_in_place = in_place.swap(is_in_place, Ordering::Relaxed);
         match (was_in_place, is_in_place) {
             (true, false) => tracing::error!("{}", Problem::Replaced.at(path)),
             (false, true) => tracing::info!(file = %path.display(), "the file is back"),
@@ -263,15 +267,13 @@ fn open(
         schema::migrate(&mut connection)?
     };
     let header = OpenHeader::open(path)?;
-    let in_place = Count::default();
-    in_place.set(1);
     let file = OpenFile {
         path: path.to_owned(),
         usage,
         timeout,
         identity,
         header,
-        in_place,
+        in_place: AtomicBool::new(true),
         connection: Mutex::new(Some(connection)),
     };
     Ok((SqliteFile(Arc::new(file)), done))
@@ -284,11 +286,8 @@ fn log_expansions(path: &Path, newer: &[String]) {
     }
 }
 
-impl fmt::Debug for SqliteFile {
+impl fmt::Debug for OpenFile {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_tuple("SqliteFile")
-            .field(&self.path())
-            .finish()
+        self.path.fmt(formatter)
     }
 }

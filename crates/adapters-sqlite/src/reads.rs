@@ -10,17 +10,24 @@
 //!
 //! **Proof.** `tests/sqlite/reads.rs`.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::{Arc, OnceLock},
+    time::{Duration, Instant},
+};
 
-use animal_store_adapter_kit::queue::{Pending, Request, Sender, Taker, queue};
-use animal_store_app::ports::StoreFailure;
+use animal_store_adapter_kit::{
+    metrics::QueueMetrics,
+    queue::{Pending, Request, Sender, Taker, queue},
+};
+use animal_store_app::ports::{StoreFailure, StoreResult};
 use animal_store_domain::{Pet, PetId, PetStatus};
 use diesel::{SqliteConnection, connection::SimpleConnection, prelude::*};
 
 use crate::{
+    SqliteFile,
+    creates::Creates,
     pet_row::{PetRow, pets},
     session::Session,
-    storage::Shared,
 };
 
 /// Number of batches of a worker that are executed at the same time.
@@ -28,6 +35,18 @@ const DISPATCHERS: usize = 2;
 
 /// Greatest number of rows that a batch reads.
 const MAX_ROWS: usize = 500;
+
+/// Reads of one worker. When this is dropped, its dispatchers end.
+pub(crate) struct Reads {
+    pub(crate) file: SqliteFile,
+    pub(crate) capacity: usize,
+    pub(crate) timeout: Duration,
+    pub(crate) metrics: QueueMetrics,
+    /// Each dispatcher has it, so the storage ends after all connections for reads are closed.
+    pub(crate) storage: Arc<Creates>,
+    /// Created by the first read, on the runtime of the worker.
+    pub(crate) queue: OnceLock<Sender<Read>>,
+}
 
 /// A read of a worker.
 pub(crate) enum Read {
@@ -37,6 +56,14 @@ pub(crate) enum Read {
         after: Option<PetId>,
         limit: usize,
     },
+}
+
+/// Takes reads and executes them, on a connection of its own.
+struct Dispatcher {
+    session: Session,
+    taker: Taker<Read>,
+    /// Dropped after the connection is closed.
+    _storage: Arc<Creates>,
 }
 
 type Rows = Result<Vec<Pet>, StoreFailure>;
@@ -52,39 +79,48 @@ impl Request for Read {
     }
 }
 
-/// Starts the dispatchers of a worker, on the current runtime. They end after the sender is dropped.
-pub(crate) fn start(shared: &Arc<Shared>) -> Sender<Read> {
-    let (sender, takers) = queue(
-        shared.settings.max_waiting_reads,
-        None,
-        shared.read_metrics.clone(),
-    );
-    for _ in 0..DISPATCHERS {
-        tokio::spawn(dispatch(Arc::clone(shared), takers.taker()));
+impl Reads {
+    pub(crate) async fn send(&self, read: Read) -> StoreResult<Vec<Pet>> {
+        let queue = self.queue.get_or_init(|| self.start());
+        queue.send(read, self.timeout).await
     }
-    sender
+
+    /// Starts the dispatchers, on the current runtime.
+    fn start(&self) -> Sender<Read> {
+        let (sender, takers) = queue(self.capacity, None, self.metrics.clone());
+        for _ in 0..DISPATCHERS {
+            let dispatcher = Dispatcher {
+                session: Session::new(&self.file),
+                taker: takers.taker(),
+                _storage: Arc::clone(&self.storage),
+            };
+            tokio::spawn(dispatcher.run());
+        }
+        sender
+    }
 }
 
-/// Executes batches.
-async fn dispatch(shared: Arc<Shared>, taker: Taker<Read>) {
-    // Closed before the end of the storage.
-    let session = Session::new(&shared.file);
-    while taker.ready().await {
-        let (start, metrics) = (Instant::now(), taker.metrics());
-        let mut batch = taker.take(MAX_ROWS);
-        let size = batch.len();
-        for pending in &mut batch {
-            pending.sent(size, metrics);
-        }
-        // A panic drops the batch, which fails its reads.
-        let Ok(executed) = session.run(|session| Ok(execute_all(session, batch))).await else {
-            continue;
-        };
-        metrics
-            .batch_duration
-            .observe(start.elapsed().as_secs_f64());
-        for (pending, rows) in executed {
-            pending.respond(metrics, |_| rows);
+impl Dispatcher {
+    async fn run(self) {
+        while self.taker.ready().await {
+            let start = Instant::now();
+            let metrics = self.taker.metrics();
+            let mut batch = self.taker.take(MAX_ROWS);
+            let size = batch.len();
+            for pending in &mut batch {
+                pending.sent(size, metrics);
+            }
+            // A panic drops the batch, which fails its reads.
+            let execute = |session: &Session| Ok(execute_all(session, batch));
+            let Ok(executed) = self.session.run(execute).await else {
+                continue;
+            };
+            metrics
+                .batch_duration
+                .observe(start.elapsed().as_secs_f64());
+            for (pending, rows) in executed {
+                pending.respond(metrics, |_| rows);
+            }
         }
     }
 }
@@ -115,36 +151,45 @@ fn execute_all(session: &Session, batch: Vec<Pending<Read>>) -> Vec<(Pending<Rea
 impl Read {
     /// Each query is a range of the table, or of the index on (status, id), in its order.
     fn execute(&self, connection: &mut SqliteConnection) -> QueryResult<Vec<Pet>> {
-        let (status, after, limit) = match *self {
-            Self::Find(id) => {
-                let row = pets::table
-                    .find(id.get())
-                    .select(PetRow::as_select())
-                    .get_result(connection)
-                    .optional()?;
-                return row.into_iter().map(Pet::try_from).collect();
-            }
+        match *self {
+            Self::Find(id) => find(connection, id),
             Self::List {
                 status,
                 after,
                 limit,
-            } => (status, after.map_or(0, PetId::get), limit),
-        };
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let page = pets::table
-            .filter(pets::id.gt(after))
-            .order(pets::id)
-            .limit(limit)
-            .select(PetRow::as_select());
-        let pet = |row: QueryResult<PetRow>| Pet::try_from(row?);
-        match status.map(PetStatus::number) {
-            Some(status) => page
-                .filter(pets::status.eq(status))
-                .load_iter(connection)?
-                .map(pet)
-                .collect(),
-            None => page.load_iter(connection)?.map(pet).collect(),
+            } => list(connection, status, after, limit),
         }
+    }
+}
+
+fn find(connection: &mut SqliteConnection, id: PetId) -> QueryResult<Vec<Pet>> {
+    let row = pets::table
+        .find(id.get())
+        .select(PetRow::as_select())
+        .get_result(connection)
+        .optional()?;
+    row.into_iter().map(Pet::try_from).collect()
+}
+
+fn list(
+    connection: &mut SqliteConnection,
+    status: Option<PetStatus>,
+    after: Option<PetId>,
+    limit: usize,
+) -> QueryResult<Vec<Pet>> {
+    let page = pets::table
+        .filter(pets::id.gt(after.map_or(0, PetId::get)))
+        .order(pets::id)
+        .limit(i64::try_from(limit).unwrap_or(i64::MAX))
+        .select(PetRow::as_select());
+    let pet = |row: QueryResult<PetRow>| Pet::try_from(row?);
+    match status.map(PetStatus::number) {
+        Some(status) => page
+            .filter(pets::status.eq(status))
+            .load_iter(connection)?
+            .map(pet)
+            .collect(),
+        None => page.load_iter(connection)?.map(pet).collect(),
     }
 }
 
@@ -154,15 +199,12 @@ mod tests {
 
     #[test]
     fn a_read_counts_the_rows_that_it_may_return() {
+        let list = Read::List {
+            status: None,
+            after: None,
+            limit: 7,
+        };
         assert_eq!(Read::Find(PetId::parse(7).unwrap()).rows(), 1);
-        assert_eq!(
-            Read::List {
-                status: None,
-                after: None,
-                limit: 7
-            }
-            .rows(),
-            7
-        );
+        assert_eq!(list.rows(), 7);
     }
 }

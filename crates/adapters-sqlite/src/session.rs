@@ -102,13 +102,21 @@ impl Session {
         &self,
         work: impl FnOnce(&mut SqliteConnection) -> QueryResult<T> + Send + 'static,
     ) -> Result<T, SqliteFileError> {
-        self.run_on_connection(|file, connection| {
-            begin(connection, file.timeout())?;
-            let result = work(connection)?;
-            commit(file, connection).map(|()| result)
-        })
-        .await
+        self.run_on_connection(|file, connection| change(file, connection, work))
+            .await
     }
+}
+
+/// Makes a change in one commit. If it fails, the connection has to be closed.
+pub(crate) fn change<T>(
+    file: &SqliteFile,
+    connection: &mut SqliteConnection,
+    work: impl FnOnce(&mut SqliteConnection) -> QueryResult<T>,
+) -> Result<T, Problem> {
+    begin(connection, file.timeout())?;
+    let result = work(connection)?;
+    commit(file, connection)?;
+    Ok(result)
 }
 
 /// Takes the write lock. SQLite's own waits grow to 100 ms, and another process may take the lock in each of them. So

@@ -1,14 +1,4 @@
-//! The tables, as the migrations create them. `pet_row` has the table of pets.
-
-diesel::table! {
-    idempotency_keys (api_key_id, key_digest) {
-        api_key_id -> Text,
-        key_digest -> Binary,
-        pet_digest -> Binary,
-        pet_id -> BigInt,
-        expires_at -> BigInt,
-    }
-}
+//! The tables of API keys, as the migrations create them.
 
 diesel::table! {
     api_keys (id) {

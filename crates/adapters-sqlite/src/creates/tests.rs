@@ -1,77 +1,65 @@
-use std::path::Path;
+use std::{path::Path, thread::sleep};
 
 use animal_store_app::test_support::new_pet;
 use diesel::define_sql_function;
 use prometheus_client::registry::Registry;
 use tempfile::TempDir;
-use tokio::{join, runtime::Handle, time::advance};
 
 use super::*;
 use crate::{FileUse, values::number};
 
 define_sql_function! {
-    /// Advances the clock.
+    /// Lasts longer than a long transaction.
     fn take_long() -> Integer;
 }
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-fn writer(path: &Path) -> (Sender<Create>, Arc<Writer>) {
+fn writer(path: &Path) -> (Sender<Create>, Writer) {
     let file = SqliteFile::open(path, FileUse::Create, TIMEOUT).unwrap();
     let [metrics] = QueueMetrics::register(&mut Registry::default(), ["create"]);
     let (sender, takers) = queue(1, None, metrics);
-    let (session, taker, retention) = (
-        Session::new(&file),
-        takers.taker(),
-        Duration::from_hours(24),
-    );
-    (
-        sender,
-        Arc::new(Writer {
-            session,
-            taker,
-            retention,
-        }),
-    )
+    let writer = Writer {
+        session: Session::new(&file),
+        taker: takers.taker(),
+        retention: Duration::from_hours(24),
+    };
+    (sender, writer)
 }
 
-#[tokio::test(start_paused = true)]
-async fn after_a_long_transaction_another_process_has_time_for_two_attempts_to_take_the_lock() {
+#[test]
+fn after_a_long_transaction_another_process_has_time_for_two_attempts_to_take_the_lock() {
+    assert_eq!(pause_after(LONG_TRANSACTION), Duration::ZERO);
+    let pause = pause_after(LONG_TRANSACTION + Duration::from_nanos(1));
+    // Shorter than the transaction by far: the other process does not delay creates more than necessary.
+    assert!((Duration::from_millis(2)..LONG_TRANSACTION / 2).contains(&pause));
+}
+
+#[tokio::test]
+async fn the_duration_of_a_transaction_includes_its_statements() {
     let folder = TempDir::new().unwrap();
     let (sender, writer) = writer(&folder.path().join("pets.db"));
-    let write = async || {
-        let start = Instant::now();
-        let create = Create(AddPet {
-            pet: new_pet(),
-            idempotency_key: None,
-        });
-        let (added, ()) = join!(sender.send(create, TIMEOUT), writer.write());
-        assert!(added.unwrap().is_some());
-        start.elapsed()
-    };
-    assert_eq!(write().await, Duration::ZERO);
-
-    let transaction = LONG_TRANSACTION * 2;
     let trigger = "CREATE TEMP TRIGGER long AFTER INSERT ON pets BEGIN SELECT take_long(); END";
     let prepare = |connection: &mut SqliteConnection| {
         take_long_utils::register_impl(connection, move || {
-            Handle::current().block_on(advance(transaction));
+            sleep(LONG_TRANSACTION);
             0
         })?;
         Ok(connection.batch_execute(trigger)?)
     };
     writer.session.execute(prepare).unwrap();
-    // Shorter than the transaction by far: the other process does not delay creates more than necessary.
-    let (least, most) = (
-        transaction + Duration::from_millis(2),
-        transaction + LONG_TRANSACTION / 2,
-    );
-    let taken = write().await;
-    assert!((least..most).contains(&taken), "{taken:?}");
+    let create = Create(AddPet::new(new_pet()));
+    let write = async {
+        assert!(writer.taker.ready().await);
+        writer.write_batch()
+    };
+    let (added, duration) = tokio::join!(sender.send(create, TIMEOUT), write);
+    assert!(added.unwrap().is_some());
+    assert!(duration > LONG_TRANSACTION);
 }
 
-#[tokio::test]
-async fn while_the_file_is_moved_a_sweep_deletes_nothing() {
+#[test]
+fn while_the_file_is_moved_a_sweep_deletes_nothing() {
     let folder = TempDir::new().unwrap();
     let (path, moved) = (
         folder.path().join("pets.db"),
@@ -87,7 +75,7 @@ async fn while_the_file_is_moved_a_sweep_deletes_nothing() {
         .unwrap();
     for (from, to, deleted, rows) in [(&path, &moved, 0, 1), (&moved, &path, 1, 0)] {
         std::fs::rename(from, to).unwrap();
-        assert_eq!(writer.sweep().await, deleted);
+        assert_eq!(writer.sweep(), deleted);
         assert_eq!(
             number(&mut connection, "SELECT count(*) FROM idempotency_keys").unwrap(),
             rows

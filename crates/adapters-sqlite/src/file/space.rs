@@ -6,17 +6,9 @@
 //!
 //! **Proof.** `tests/sqlite/full_disk.rs`; the unit test.
 
-use std::{
-    fmt, io,
-    path::{Path, PathBuf},
-};
+use std::{io, path::Path};
 
 use nix::sys::statvfs::statvfs;
-use prometheus_client::{
-    collector::Collector,
-    encoding::{DescriptorEncoder, EncodeMetric},
-    metrics::gauge::ConstGauge,
-};
 
 use super::identity::log_path;
 use crate::error::Problem;
@@ -60,46 +52,6 @@ fn reserve(disk: u64) -> u64 {
 /// Returns the size of the log of a file, or 0 if there is none.
 pub(crate) fn log_bytes(path: &Path) -> u64 {
     log_path(path).metadata().map_or(0, |log| log.len())
-}
-
-/// The space on the disk of the file, read at each scrape. What cannot be read is missing in the response.
-#[derive(Debug)]
-pub(super) struct Space(pub(super) PathBuf);
-
-impl Collector for Space {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let path = &*self.0;
-        let disk = Disk::of(path).ok();
-        let gauges = [
-            (
-                "file_bytes",
-                "Size of the SQLite file, without its log",
-                path.metadata().ok().map(|file| file.len()),
-            ),
-            (
-                "log_bytes",
-                "Size of the log (-wal) of the SQLite file",
-                Some(log_bytes(path)),
-            ),
-            (
-                "disk_free_bytes",
-                "Free space on the disk of the SQLite file",
-                disk.as_ref().map(|disk| disk.free),
-            ),
-            (
-                "disk_reserve_bytes",
-                "Free space below which creates get 503",
-                disk.as_ref().map(|disk| disk.reserve),
-            ),
-        ];
-        for (name, help, value) in gauges {
-            if let Some(gauge) = value.map(ConstGauge::new) {
-                let metric_type = gauge.metric_type();
-                gauge.encode(encoder.encode_descriptor(name, help, None, metric_type)?)?;
-            }
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]

@@ -24,11 +24,11 @@ pub(crate) async fn begin(
     store: &Store,
     names: impl IntoIterator<Item = String>,
 ) -> Vec<JoinHandle<Result<Pet, AddPetError>>> {
-    let creates = names
-        .into_iter()
-        .map(|name| tokio::spawn(store.try_add(&name)))
-        .collect();
-    tokio::task::yield_now().await;
+    let mut creates = Vec::new();
+    for name in names {
+        creates.push(tokio::spawn(store.try_add(&name)));
+        tokio::task::yield_now().await;
+    }
     creates
 }
 

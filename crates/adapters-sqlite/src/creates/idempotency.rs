@@ -15,22 +15,40 @@ use diesel::{
 
 use crate::{
     error::corrupt,
-    tables::idempotency_keys::{api_key_id, expires_at, key_digest, pet_digest, pet_id, table},
     values::{from_milliseconds, milliseconds},
 };
 
+use self::idempotency_keys::{api_key_id, expires_at, key_digest, pet_digest, pet_id, table};
+
+diesel::table! {
+    idempotency_keys (api_key_id, key_digest) {
+        api_key_id -> Text,
+        key_digest -> Binary,
+        pet_digest -> Binary,
+        pet_id -> BigInt,
+        expires_at -> BigInt,
+    }
+}
+
 /// Greatest number of expired records that one transaction deletes: creates wait for it.
-pub(crate) const SWEEP_SIZE: usize = 1000;
+pub(super) const SWEEP_SIZE: usize = 1000;
 
 /// The columns, in the order of the table.
 type Row = (String, Vec<u8>, Vec<u8>, i64, i64);
 
-/// Returns the digest and the id of the pet of a key that has not expired.
-pub(crate) fn find(
+/// The pet of an idempotency key.
+#[derive(Queryable)]
+pub(super) struct KeyedPet {
+    pub(super) pet_digest: Vec<u8>,
+    pub(super) pet_id: i64,
+}
+
+/// Returns the pet of a key that has not expired.
+pub(super) fn find(
     connection: &mut SqliteConnection,
     key: &IdempotencyKey,
     now: SystemTime,
-) -> QueryResult<Option<(Vec<u8>, i64)>> {
+) -> QueryResult<Option<KeyedPet>> {
     let record = QueryDsl::find(table, (key.api_key.as_str(), &key.digest[..]));
     let record = QueryDsl::filter(record, expires_at.gt(milliseconds(now)));
     record
@@ -88,7 +106,7 @@ pub(crate) fn list(
 
 /// Deletes the oldest records that expired by [`ClockReadings`], at most [`SWEEP_SIZE`], and returns their number. Any
 /// number of processes may do so at once.
-pub(crate) fn sweep(connection: &mut SqliteConnection, retention: Duration) -> QueryResult<usize> {
+pub(super) fn sweep(connection: &mut SqliteConnection, retention: Duration) -> QueryResult<usize> {
     let readings = ClockReadings {
         table: "idempotency_readings",
         now: milliseconds(SystemTime::now()),
