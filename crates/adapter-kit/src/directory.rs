@@ -2,13 +2,15 @@
 //!
 //! **Problem.** A query for each request would cost more than the request, and other processes change keys.
 //!
-//! **Invariant.** A task compares the state of the keys with that of the store in each interval, and reads the changed
-//! ones, or all of them if the store has another history (`history`). A lookup trusts the keys for a limited time after the beginning of the last successful check, and
-//! otherwise waits for the next one. It compares the deadline itself, so a revoked key is accepted for that time at
-//! most, whatever delays the task. Tokens expire by the clock of the store.
+//! **Invariant.** A task compares the state of the keys with that of the store, and reads the changed ones, or all of
+//! them if the store has another history (`history`). It does so in each interval in which lookups come; without
+//! lookups, it sends nothing to the store (`demand`). A lookup trusts the keys for a limited time after the beginning of
+//! the last successful check, and otherwise waits for the next one. It compares the deadline itself, so a revoked key is
+//! accepted for that time at most, whatever delays the task. Tokens expire by the clock of the store.
 //!
 //! **Proof.** `schedules.rs` (orders of steps), `tests.rs`; the contract suites of the adapters.
 
+mod demand;
 mod history;
 #[cfg(all(test, shuttle))]
 mod schedules;
@@ -31,7 +33,10 @@ use prometheus_client::registry::Registry;
 use tokio::{select, sync::watch};
 
 pub(crate) use self::history::MARKS_KEPT;
-use self::snapshot::{Difference, KnownKeys, Snapshot};
+use self::{
+    demand::Demand,
+    snapshot::{Difference, KnownKeys, Snapshot},
+};
 pub use self::{
     history::{KeyCounts, KeyState, new_mark},
     snapshot::{KeyDelta, StoredKey},
@@ -47,7 +52,7 @@ const LOGGED: usize = 1000;
 
 /// A store whose keys have a state, which each change replaces.
 pub trait KeySource: Send + 'static {
-    /// Time between two checks. A check that is late by less than the difference to [`TRUST`](Self::TRUST) delays no
+    /// Time between two checks while lookups come. A check that is late by less than the difference to [`TRUST`](Self::TRUST) delays no
     /// lookup.
     const INTERVAL: Duration;
     /// How long the keys are trusted after the beginning of a check: the longest time for which a revoked key is
@@ -75,6 +80,7 @@ pub struct KeyCheck {
 /// A directory of API keys that a task keeps up to date.
 pub struct ApiKeySnapshot {
     snapshot: watch::Receiver<Snapshot>,
+    demand: Arc<Demand>,
     /// Longest wait for a check.
     timeout: Duration,
     failures: FailureCounters,
@@ -95,14 +101,15 @@ impl ApiKeySnapshot {
             "Lookups of API keys without a result",
         );
         let (sender, snapshot) = watch::channel(Snapshot::new());
-        (
-            Self {
-                snapshot,
-                timeout,
-                failures,
-            },
-            follow(source, sender),
-        )
+        let demand = Arc::new(Demand::default());
+        let task = follow(source, sender, Arc::clone(&demand));
+        let directory = Self {
+            snapshot,
+            demand,
+            timeout,
+            failures,
+        };
+        (directory, task)
     }
 
     /// Reads the keys as soon as they are trusted.
@@ -110,23 +117,31 @@ impl ApiKeySnapshot {
         &self,
         read: impl FnOnce(&Snapshot) -> T + Send,
     ) -> Result<T, StoreFailure> {
-        let deadline = {
+        self.demand.ask();
+        {
             let snapshot = self.snapshot.borrow();
-            let now = Instant::now();
             if snapshot.is_trusted() {
                 return Ok(read(&snapshot));
             }
-            now + self.timeout
-        };
+        }
+        let deadline = Instant::now() + self.timeout;
         let mut checks = self.snapshot.clone();
-        let is_over = |snapshot: &Snapshot| snapshot.failure.is_some() || snapshot.is_trusted();
-        let checked = timeout_at(deadline, checks.wait_for(is_over))
-            .await
-            .map_err(|_| StoreFailure::Timeout)?;
-        let snapshot = checked.map_err(|error| StoreFailure::Unavailable(Cause::of(&error)))?;
-        match &snapshot.failure {
-            Some(reason) => Err(StoreFailure::Unavailable(reason.clone().into())),
-            None => Ok(read(&snapshot)),
+        loop {
+            {
+                let snapshot = checks.borrow_and_update();
+                if let Some(reason) = &snapshot.failure {
+                    return Err(StoreFailure::Unavailable(reason.clone().into()));
+                }
+                if snapshot.is_trusted() {
+                    return Ok(read(&snapshot));
+                }
+            }
+            // A check that took too long may have been the last one.
+            self.demand.ask();
+            timeout_at(deadline, checks.changed())
+                .await
+                .map_err(|_| StoreFailure::Timeout)?
+                .map_err(|error| StoreFailure::Unavailable(Cause::of(&error)))?;
         }
     }
 }
@@ -151,45 +166,42 @@ impl Readiness for ApiKeySnapshot {
 }
 
 /// Checks the store until the directory is dropped.
-async fn follow<S: KeySource>(mut source: S, snapshot: watch::Sender<Snapshot>) {
+async fn follow<S: KeySource>(
+    mut source: S,
+    snapshot: watch::Sender<Snapshot>,
+    demand: Arc<Demand>,
+) {
     let mut known = None;
     let mut outage = Outage::default();
-    let mut recovery_began = Instant::now();
+    let mut attempt_began = Instant::now();
+    let mut was_idle = false;
     while snapshot.receiver_count() > 0 {
-        let began = Instant::now();
-        let pause = match source.check(known.as_ref()).await {
-            Ok(KeyCheck { now, delta }) => {
-                let mut replacement = None;
-                let mut increment = Vec::new();
-                if let Some(delta) = delta {
-                    if known.is_some() {
-                        log_differences(&snapshot.borrow().keys.differences(&delta, now));
-                    }
-                    known = Some(delta.state);
-                    if delta.is_complete {
-                        let keys = replacement.insert(KnownKeys::default());
-                        keys.apply(delta.keys);
-                    } else {
-                        increment = delta.keys;
-                    }
-                }
-                // Lookups wait meanwhile. The old keys are dropped afterwards.
-                snapshot.send_modify(|snapshot| {
-                    if let Some(keys) = &mut replacement {
-                        mem::swap(keys, &mut snapshot.keys);
-                    }
-                    snapshot.keys.apply(increment);
-                    snapshot.clock = (now, Instant::now());
-                    snapshot.trusted_until = began + S::TRUST;
-                    snapshot.failure = None;
-                });
+        demand.reset();
+        let mut began = Instant::now();
+        let mut checked = source.check(known.as_ref()).await;
+        // The connection may have ended while there were no lookups.
+        if checked.is_err() && was_idle {
+            began = Instant::now();
+            checked = source.check(known.as_ref()).await;
+        }
+        match checked {
+            Ok(check) => {
+                update(&snapshot, &mut known, check, began + S::TRUST);
                 if outage.succeeded() {
                     tracing::info!(
                         address = source.address(),
                         "API keys can be looked up again"
                     );
                 }
-                S::INTERVAL.saturating_sub(began.elapsed())
+                let pause = S::INTERVAL.saturating_sub(began.elapsed());
+                let next = async {
+                    sleep(pause).await;
+                    demand.wait().await
+                };
+                select! {
+                    () = snapshot.closed() => {}
+                    has_waited = next => was_idle = has_waited,
+                }
             }
             Err(reason) => {
                 let address = source.address();
@@ -197,16 +209,49 @@ async fn follow<S: KeySource>(mut source: S, snapshot: watch::Sender<Snapshot>) 
                     tracing::error!(address, reason, "API keys cannot be read: requests get 503");
                 });
                 snapshot.send_modify(|snapshot| snapshot.failure = Some(reason));
-                let pause = outage.next_pause(recovery_began.elapsed(), S::TRUST);
-                recovery_began = Instant::now() + pause;
-                pause
+                let pause = outage.next_pause(attempt_began.elapsed(), S::TRUST);
+                select! {
+                    () = snapshot.closed() => {}
+                    () = sleep(pause) => {}
+                }
+                attempt_began = Instant::now();
+                was_idle = false;
             }
-        };
-        select! {
-            () = snapshot.closed() => {}
-            () = sleep(pause) => {}
         }
     }
+}
+
+/// Shows the result of a check to lookups.
+fn update(
+    snapshot: &watch::Sender<Snapshot>,
+    known: &mut Option<KeyState>,
+    KeyCheck { now, delta }: KeyCheck,
+    trusted_until: Instant,
+) {
+    let mut replacement = None;
+    let mut increment = Vec::new();
+    if let Some(delta) = delta {
+        if known.is_some() {
+            log_differences(&snapshot.borrow().keys.differences(&delta, now));
+        }
+        *known = Some(delta.state);
+        if delta.is_complete {
+            let keys = replacement.insert(KnownKeys::default());
+            keys.apply(delta.keys);
+        } else {
+            increment = delta.keys;
+        }
+    }
+    // Lookups wait meanwhile. The old keys are dropped afterwards.
+    snapshot.send_modify(|snapshot| {
+        if let Some(keys) = &mut replacement {
+            mem::swap(keys, &mut snapshot.keys);
+        }
+        snapshot.keys.apply(increment);
+        snapshot.clock = (now, Instant::now());
+        snapshot.trusted_until = trusted_until;
+        snapshot.failure = None;
+    });
 }
 
 /// Logs changes since the first read. Of very many, the log would take longer than the keys are trusted.

@@ -71,8 +71,9 @@ impl Test {
         }
     }
 
-    /// Ends the current check and waits until the task has seen it.
+    /// Asks for a check, ends it with this result, and waits until the task has seen that.
     async fn check(&self, result: Check) {
+        self.directory.demand.ask();
         self.checks.send(result).unwrap();
         for _ in 0..3 {
             yield_now().await;
@@ -319,6 +320,55 @@ async fn a_token_expires_by_the_clock_of_the_store() {
     assert_eq!(test.id(1).await.as_deref(), Some("a"));
     advance(INTERVAL / 10).await;
     assert_eq!(test.id(1).await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_lookups_nothing_is_checked_and_the_next_lookup_waits_for_one_check() {
+    let test = Test::start();
+    let checks = || test.known.lock().unwrap().len();
+    test.checks
+        .send(Ok(Some(delta(1, [key("a", &[1])]))))
+        .unwrap();
+    sleep(Duration::from_hours(1)).await;
+    assert_eq!(checks(), 1);
+    let directory = Arc::clone(&test.directory);
+    let lookup = tokio::spawn(async move { directory.find(digest(1)).await });
+    sleep(INTERVAL).await;
+    assert!(checks() == 2 && !lookup.is_finished());
+    // The key was revoked in this hour.
+    test.checks
+        .send(Ok(Some(delta(2, [key("a", &[])]))))
+        .unwrap();
+    assert_eq!(lookup.await.unwrap().unwrap(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_check_after_a_time_without_lookups_is_repeated_if_it_fails() {
+    let test = Test::start();
+    test.checks
+        .send(Ok(Some(delta(1, [key("a", &[1])]))))
+        .unwrap();
+    sleep(INTERVAL * 2).await;
+    test.checks
+        .send(Err("the connection ended".to_owned()))
+        .unwrap();
+    test.checks.send(Ok(None)).unwrap();
+    assert_eq!(test.id(1).await.as_deref(), Some("a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lookup_asks_again_after_a_check_that_took_longer_than_the_trust() {
+    let test = Test::start();
+    let directory = Arc::clone(&test.directory);
+    let lookup = tokio::spawn(async move { directory.find(digest(1)).await });
+    sleep(Source::TRUST).await;
+    test.checks
+        .send(Ok(Some(delta(1, [key("a", &[1])]))))
+        .unwrap();
+    sleep(INTERVAL).await;
+    assert!(!lookup.is_finished());
+    test.checks.send(Ok(None)).unwrap();
+    assert!(lookup.await.unwrap().unwrap().is_some());
 }
 
 /// Without pauses, instances would open connections to a store that restarts as fast as they can.
