@@ -4,13 +4,15 @@
 //! requests of that worker would wait. A change of threads costs more than most reads.
 //!
 //! **Invariant.** A dispatcher takes all reads that wait, and a thread for blocking work executes them. So two changes
-//! of threads serve a batch, and a read that waits for the disk delays at most the reads of its batch. A batch begins
-//! after its reads were taken, so a read sees each pet that was confirmed before it. The queue is bounded. A failed
-//! connection is replaced, and the other reads go on; a panic fails its batch.
+//! of threads serve a batch, and a read that waits for the disk delays at most the reads of its batch. While a batch of
+//! one read is executed, the worker polls for its end for a moment, which saves one of the changes. A batch begins after
+//! its reads were taken, so a read sees each pet that was confirmed before it. The queue is bounded. A failed connection
+//! is replaced, and the other reads go on; a panic fails its batch.
 //!
 //! **Proof.** `tests/sqlite/reads.rs`.
 
 use std::{
+    pin::pin,
     sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
@@ -22,6 +24,7 @@ use animal_store_adapter_kit::{
 use animal_store_app::ports::{StoreFailure, StoreResult};
 use animal_store_domain::{Pet, PetId, PetStatus};
 use diesel::{SqliteConnection, connection::SimpleConnection, prelude::*};
+use tokio::{select, task::yield_now};
 
 use crate::{
     SqliteFile,
@@ -35,6 +38,10 @@ const DISPATCHERS: usize = 2;
 
 /// Greatest number of rows that a batch reads.
 const MAX_ROWS: usize = 500;
+
+/// How long the worker polls for the end of a read that is alone in its batch. A read of cached pages takes less than
+/// the thread of the worker takes to sleep and to wake.
+const POLLING: Duration = Duration::from_micros(50);
 
 /// Reads of one worker. When this is dropped, its dispatchers end.
 pub(crate) struct Reads {
@@ -111,8 +118,13 @@ impl Dispatcher {
                 pending.sent(size, metrics);
             }
             // A panic drops the batch, which fails its reads.
-            let execute = |session: &Session| Ok(execute_all(session, batch));
-            let Ok(executed) = self.session.run(execute).await else {
+            let executing = self.session.run(|session| Ok(execute_all(session, batch)));
+            let executed = if size == 1 {
+                poll_briefly(executing).await
+            } else {
+                executing.await
+            };
+            let Ok(executed) = executed else {
                 continue;
             };
             metrics
@@ -123,6 +135,20 @@ impl Dispatcher {
             }
         }
     }
+}
+
+/// Polls a future without a pause for [`POLLING`]. Between two polls, other tasks of the worker run.
+async fn poll_briefly<T>(future: impl Future<Output = T>) -> T {
+    let mut future = pin!(future);
+    let end = Instant::now() + POLLING;
+    while Instant::now() < end {
+        select! {
+            biased;
+            output = &mut future => return output,
+            () = yield_now() => {}
+        }
+    }
+    future.await
 }
 
 /// Executes reads in one transaction, which costs less than one for each.
