@@ -18,7 +18,6 @@ mod tests;
 use std::{
     pin::pin,
     sync::Arc,
-    thread,
     time::{Duration, Instant},
 };
 
@@ -28,7 +27,7 @@ use animal_store_adapter_kit::{
 };
 use animal_store_app::ports::{AddPet, AddPetError, AddedPet, StoreFailure};
 use animal_store_domain::{NewPet, Pet};
-use diesel::{SqliteConnection, connection::SimpleConnection};
+use diesel::connection::SimpleConnection;
 use tokio::{
     runtime::Handle,
     select,
@@ -134,7 +133,9 @@ impl Writer {
                     if !is_open {
                         return;
                     }
-                    thread::sleep(pause_after(self.write_batch()));
+                    if let Some(pause) = pause_after(self.write_batch()) {
+                        sleep(pause).await;
+                    }
                 }
                 () = &mut next_sweep, if self.session.file.is_writable() => {
                     // More expired records are deleted after the creates that wait.
@@ -197,19 +198,17 @@ impl Writer {
     /// Returns the number of deleted records.
     fn sweep(&self) -> usize {
         let file = &self.session.file;
-        // In the log, the deletions need space.
-        if file.check_in_place().is_err() || Disk::check(file.path(), 0).is_err() {
-            return 0;
-        }
-        let sweep = |connection: &mut SqliteConnection| {
-            change(file, connection, |connection| {
-                idempotency::sweep(connection, self.retention)
-            })
-        };
-        match self.session.execute(sweep) {
-            Ok(0) => 0,
+        let swept = self.session.execute(|connection| {
+            // In the log, the deletions need space.
+            Disk::check(file.path(), 0)?;
+            let sweep = |connection: &mut _| idempotency::sweep(connection, self.retention);
+            change(file, connection, sweep)
+        });
+        match swept {
             Ok(records) => {
-                tracing::debug!(records, "idempotency keys were swept");
+                if records > 0 {
+                    tracing::debug!(records, "idempotency keys were swept");
+                }
                 records
             }
             Err(error) => {
@@ -233,12 +232,8 @@ fn response(pet: NewPet, outcome: AddOutcome) -> Result<Option<AddedPet>, StoreF
 }
 
 /// Returns the pause after a transaction.
-fn pause_after(transaction: Duration) -> Duration {
-    if transaction > LONG_TRANSACTION {
-        PAUSE
-    } else {
-        Duration::ZERO
-    }
+fn pause_after(transaction: Duration) -> Option<Duration> {
+    (transaction > LONG_TRANSACTION).then_some(PAUSE)
 }
 
 fn sweep_pause(retention: Duration) -> Duration {

@@ -1,22 +1,20 @@
 use std::sync::Arc;
 
+use animal_store_adapter_kit::queue::Sender;
 use animal_store_app::ports::{AddPet, AddPetError, AddedPet, PetRepository, StoreResult};
 use animal_store_domain::{Pet, PetId, PetStatus};
 use async_trait::async_trait;
 
-use crate::{
-    creates::Creates,
-    reads::{Read, Reads},
-};
+use crate::{creates::Creates, reads::Read};
 
 /// Repository of one worker, on whose runtime it reads. The writer of creates is that of the process.
 pub struct SqlitePetRepository {
-    reads: Reads,
+    reads: Sender<Read>,
     creates: Arc<Creates>,
 }
 
 impl SqlitePetRepository {
-    pub(crate) const fn new(reads: Reads, creates: Arc<Creates>) -> Self {
+    pub(crate) const fn new(reads: Sender<Read>, creates: Arc<Creates>) -> Self {
         Self { reads, creates }
     }
 }
@@ -34,11 +32,12 @@ impl PetRepository for SqlitePetRepository {
             after,
             limit,
         };
-        self.reads.send(list).await
+        self.reads.send(list, self.creates.timeout).await
     }
 
     async fn find(&self, id: PetId) -> StoreResult<Option<Pet>> {
-        let mut pets = self.reads.send(Read::Find(id)).await?;
+        let find = Read::Find(id);
+        let mut pets = self.reads.send(find, self.creates.timeout).await?;
         Ok(pets.pop())
     }
 

@@ -13,7 +13,7 @@
 
 use std::{
     pin::pin,
-    sync::{Arc, OnceLock},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -21,13 +21,12 @@ use animal_store_adapter_kit::{
     metrics::QueueMetrics,
     queue::{Pending, Request, Sender, Taker, queue},
 };
-use animal_store_app::ports::{StoreFailure, StoreResult};
+use animal_store_app::ports::StoreFailure;
 use animal_store_domain::{Pet, PetId, PetStatus};
 use diesel::{SqliteConnection, connection::SimpleConnection, prelude::*};
 use tokio::{select, task::yield_now};
 
 use crate::{
-    SqliteFile,
     creates::Creates,
     pet_row::{PetRow, pets},
     session::Session,
@@ -43,18 +42,6 @@ const MAX_ROWS: usize = 500;
 /// the thread of the worker takes to sleep and to wake.
 const POLLING: Duration = Duration::from_micros(50);
 
-/// Reads of one worker. When this is dropped, its dispatchers end.
-pub(crate) struct Reads {
-    pub(crate) file: SqliteFile,
-    pub(crate) capacity: usize,
-    pub(crate) timeout: Duration,
-    pub(crate) metrics: QueueMetrics,
-    /// Each dispatcher has it, so the storage ends after all connections for reads are closed.
-    pub(crate) storage: Arc<Creates>,
-    /// Created by the first read, on the runtime of the worker.
-    pub(crate) queue: OnceLock<Sender<Read>>,
-}
-
 /// A read of a worker.
 pub(crate) enum Read {
     Find(PetId),
@@ -69,7 +56,7 @@ pub(crate) enum Read {
 struct Dispatcher {
     session: Session,
     taker: Taker<Read>,
-    /// Dropped after the connection is closed.
+    /// Dropped after the connection is closed, so the storage ends later.
     _storage: Arc<Creates>,
 }
 
@@ -86,25 +73,22 @@ impl Request for Read {
     }
 }
 
-impl Reads {
-    pub(crate) async fn send(&self, read: Read) -> StoreResult<Vec<Pet>> {
-        let queue = self.queue.get_or_init(|| self.start());
-        queue.send(read, self.timeout).await
+/// Starts the dispatchers of a worker, on the current runtime. They end after the sender is dropped.
+pub(crate) fn start(
+    storage: &Arc<Creates>,
+    capacity: usize,
+    metrics: QueueMetrics,
+) -> Sender<Read> {
+    let (sender, takers) = queue(capacity, None, metrics);
+    for _ in 0..DISPATCHERS {
+        let dispatcher = Dispatcher {
+            session: Session::new(&storage.file),
+            taker: takers.taker(),
+            _storage: Arc::clone(storage),
+        };
+        tokio::spawn(dispatcher.run());
     }
-
-    /// Starts the dispatchers, on the current runtime.
-    fn start(&self) -> Sender<Read> {
-        let (sender, takers) = queue(self.capacity, None, self.metrics.clone());
-        for _ in 0..DISPATCHERS {
-            let dispatcher = Dispatcher {
-                session: Session::new(&self.file),
-                taker: takers.taker(),
-                _storage: Arc::clone(&self.storage),
-            };
-            tokio::spawn(dispatcher.run());
-        }
-        sender
-    }
+    sender
 }
 
 impl Dispatcher {

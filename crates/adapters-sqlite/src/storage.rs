@@ -1,4 +1,4 @@
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use animal_store_adapter_kit::metrics::QueueMetrics;
 use animal_store_app::ports::{Readiness, UNFINISHED_COPY};
@@ -7,12 +7,11 @@ use tokio::task::JoinHandle;
 
 use crate::{
     SqliteFile, SqliteFileError, SqlitePetRepository, SqliteSettings, bulk::has_unfinished_copy,
-    creates::Creates, reads::Reads, session::Session,
+    creates::Creates, reads, session::Session,
 };
 
 /// Storage of a process: its writer, and what the repositories of its workers need.
 pub struct SqliteStorage {
-    file: SqliteFile,
     settings: SqliteSettings,
     read_metrics: QueueMetrics,
     creates: Arc<Creates>,
@@ -40,7 +39,6 @@ impl SqliteStorage {
         let [read_metrics, create_metrics] = QueueMetrics::register(registry, ["read", "create"]);
         let (creates, writer) = Creates::start(file, &settings, create_metrics);
         let storage = Self {
-            file: file.clone(),
             settings,
             read_metrics,
             creates: Arc::new(creates),
@@ -48,16 +46,13 @@ impl SqliteStorage {
         Ok((storage, writer))
     }
 
-    /// Returns the repository of one worker.
+    /// Returns the repository of one worker, which reads on the current runtime.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
     pub fn repository(&self) -> SqlitePetRepository {
-        let reads = Reads {
-            file: self.file.clone(),
-            capacity: self.settings.max_waiting_reads,
-            timeout: self.settings.timeout,
-            metrics: self.read_metrics.clone(),
-            storage: Arc::clone(&self.creates),
-            queue: OnceLock::new(),
-        };
+        let metrics = self.read_metrics.clone();
+        let reads = reads::start(&self.creates, self.settings.max_waiting_reads, metrics);
         SqlitePetRepository::new(reads, Arc::clone(&self.creates))
     }
 

@@ -2,9 +2,8 @@
 
 use std::{
     fs::{File, OpenOptions, Permissions},
-    io::{self, ErrorKind},
-    mem::ManuallyDrop,
-    os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt},
+    io::ErrorKind,
+    os::unix::fs::{OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf, absolute},
     time::Duration,
 };
@@ -20,6 +19,7 @@ use nix::{
 use super::{
     FileUse,
     connection::connect,
+    header::Header,
     identity::{folder_of, log_path, log_paths},
     log,
 };
@@ -103,36 +103,45 @@ pub(super) fn check_exists(path: &Path) -> Result<(), Problem> {
     let mut logs = log_paths(path);
     let log = logs.pop().expect("it has that of the path");
     // Before the file: a first start writes the log after the file.
-    let size = log.metadata().map(|log| log.len());
-    let lost = match (path.metadata(), size) {
-        (Ok(file), _) if file.is_dir() => return Err(Problem::IsFolder),
-        (Ok(file), Ok(1..)) if file.len() == 0 || !has_log(path).unwrap_or(true) => Some(log),
-        (Err(error), size)
-            if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
-        {
-            match size {
-                // If the log is empty, it is that of a process that still has the file open.
-                Ok(_) => Some(log),
-                Err(_) if folder_of(path).is_dir() => return Err(Problem::Missing),
-                Err(_) => return Err(Problem::NoFolder),
+    let log_size = log.metadata().map(|log| log.len());
+    match path.metadata() {
+        Ok(file) if file.is_dir() => return Err(Problem::IsFolder),
+        Ok(file) => {
+            let may_have_log =
+                file.len() > 0 && Header::of(path).is_none_or(|header| header.has_log());
+            if log_size.is_ok_and(|bytes| bytes > 0) && !may_have_log {
+                return Err(Problem::Lost(log));
             }
         }
-        _ => logs
-            .into_iter()
-            .find(|log| log.metadata().is_ok_and(|log| log.len() > 0)),
-    };
-    lost.map_or(Ok(()), |log| Err(Problem::Lost(log)))
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            // If the log is empty, it is that of a process that still has the file open.
+            return Err(if log_size.is_ok() {
+                Problem::Lost(log)
+            } else if folder_of(path).is_dir() {
+                Problem::Missing
+            } else {
+                Problem::NoFolder
+            });
+        }
+        // The next check has the reason.
+        Err(_) => {}
+    }
+    // Beside a link.
+    match logs.into_iter().find(|log| has_content(log)) {
+        Some(log) => Err(Problem::Lost(log)),
+        None => Ok(()),
+    }
 }
 
 /// Refuses a log beside another store, into which SQLite would write it. A log with each page is no damage: it replaces
 /// the store, as after a restore by SQLite.
 fn check_log(path: &Path) -> Result<(), Problem> {
     let log = log_path(path);
-    if !log.metadata().is_ok_and(|log| log.len() > 0) {
+    if !has_content(&log) {
         return Ok(());
     }
     // Before the log: it begins again only after its pages are in the file.
-    let store_id = read_store_id(path).unwrap_or(0);
+    let store_id = Header::of(path).map_or(0, |header| header.store_id);
     let is_of_another = log::read_store(&log)
         .is_some_and(|logged| logged.id != store_id && logged.id != 0 && !logged.is_complete);
     if store_id != 0 && is_of_another {
@@ -141,21 +150,8 @@ fn check_log(path: &Path) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Reads `user_version`, which is 0 until the first checkpoint. The file stays open, as in [`has_log`].
-fn read_store_id(path: &Path) -> io::Result<u32> {
-    let file = ManuallyDrop::new(File::open(path)?);
-    let mut store_id = [0; 4];
-    file.read_exact_at(&mut store_id, log::STORE_ID)?;
-    Ok(u32::from_be_bytes(store_id))
-}
-
-/// Whether the format of the file is the one with a log (<https://sqlite.org/fileformat.html>, offset 18); a backup has
-/// none. The file stays open: to close it would release the locks that SQLite has on it in this process.
-fn has_log(path: &Path) -> io::Result<bool> {
-    let file = ManuallyDrop::new(File::open(path)?);
-    let mut versions = [0; 2];
-    file.read_exact_at(&mut versions, 18)?;
-    Ok(versions == [2, 2])
+fn has_content(path: &Path) -> bool {
+    path.metadata().is_ok_and(|file| file.len() > 0)
 }
 
 /// Switches the file to a log, and opens the log. Fails if another process keeps its lock, or without a permission.

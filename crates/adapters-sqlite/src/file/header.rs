@@ -29,11 +29,11 @@ pub(super) struct OpenHeader {
 }
 
 /// The parts of a header that tell stores apart.
-struct Header {
+pub(super) struct Header {
     /// Up to the change counter. It has the versions of the format, which are those of a log or not.
     format: [u8; 24],
     /// `user_version`. 0 until the first checkpoint.
-    store_id: u32,
+    pub(super) store_id: u32,
     size: Size,
 }
 
@@ -71,6 +71,17 @@ impl OpenHeader {
 }
 
 impl Header {
+    /// Returns `None` if the file has no complete header. The descriptor is not closed either.
+    pub(super) fn of(path: &Path) -> Option<Self> {
+        let file = ManuallyDrop::new(File::open(path).ok()?);
+        Self::read(&file).ok()
+    }
+
+    /// Whether the format is the one with a log, which a backup does not have (offset 18).
+    pub(super) fn has_log(&self) -> bool {
+        self.format[18..20] == [2, 2]
+    }
+
     fn read(file: &File) -> io::Result<Self> {
         // Before the header: a checkpoint writes the header first, and then extends or truncates the file.
         let length = file.metadata()?.len();

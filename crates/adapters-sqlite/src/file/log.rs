@@ -8,7 +8,7 @@ const LOG_HEADER_BYTES: u64 = 32;
 const FRAME_HEADER_BYTES: u64 = 24;
 
 /// Offset of `user_version` in the first page.
-pub(super) const STORE_ID: u64 = 60;
+const STORE_ID: u64 = 60;
 
 /// Offset of the bytes that SQLite locks. Their page is never used.
 const LOCK_OFFSET: u32 = 1 << 30;
