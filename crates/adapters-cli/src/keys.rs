@@ -2,6 +2,7 @@
 
 mod list;
 mod log;
+mod rows;
 mod token;
 
 use std::{ops::RangeInclusive, sync::Arc, time::Duration};
@@ -16,7 +17,7 @@ use clap::{Args, Subcommand};
 
 pub use self::token::random_bits;
 use self::{
-    list::time,
+    rows::time,
     token::{check_output, print_token, read_token},
 };
 use crate::{StoreUse, duration};

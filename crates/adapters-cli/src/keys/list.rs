@@ -1,14 +1,12 @@
 //! `animal-store keys list`: the API keys, with a row per token, as a table and as JSON.
 
-use std::time::SystemTime;
-
 use animal_store_app::{
-    ApiKey, IssuedApiKey, IssuedToken, ListApiKeys, ListedApiKeys, Scope,
+    ApiKey, IssuedApiKey, IssuedToken, ListApiKeys, ListedApiKeys,
     ports::{ApiKeyUse, RecordedUses},
 };
 use serde::Serialize;
 
-use crate::output::{print, table};
+use super::rows::{Row, print_rows, scopes, time};
 
 /// A token, as `keys list` prints it.
 #[derive(Serialize)]
@@ -45,12 +43,7 @@ pub(super) async fn run(list: &ListApiKeys, as_json: bool) -> anyhow::Result<()>
     if let Some(since) = uses.as_ref().and_then(|uses| uses.since) {
         tracing::info!(since = time(since), "earlier uses of API keys are unknown");
     }
-    let rows = rows(&keys, uses.as_ref());
-    print(if as_json {
-        serde_json::to_string_pretty(&rows)? + "\n"
-    } else {
-        text(&rows)
-    })
+    print_rows(&rows(&keys, uses.as_ref()), as_json)
 }
 
 fn rows(keys: &[IssuedApiKey], uses: Option<&RecordedUses>) -> Vec<TokenRow> {
@@ -76,6 +69,19 @@ impl TokenRow {
             }),
         }
     }
+}
+
+impl Row for TokenRow {
+    const HEAD: [&str; 8] = [
+        "ID",
+        "LABEL",
+        "SCOPES",
+        "CREATED",
+        "EXPIRES",
+        "LAST FOUR",
+        "LAST USED",
+        "LAST USED GET PET",
+    ];
 
     fn cells(&self) -> [String; 8] {
         let or_never = |time: &Option<String>| time.clone().unwrap_or_else(|| "never".to_owned());
@@ -94,37 +100,13 @@ impl TokenRow {
     }
 }
 
-fn text(rows: &[TokenRow]) -> String {
-    let head = [
-        "ID",
-        "LABEL",
-        "SCOPES",
-        "CREATED",
-        "EXPIRES",
-        "LAST FOUR",
-        "LAST USED",
-        "LAST USED GET PET",
-    ];
-    let mut lines = vec![head.map(str::to_owned)];
-    lines.extend(rows.iter().map(TokenRow::cells));
-    table(&lines)
-}
-
-pub(super) fn scopes(key: &ApiKey) -> Vec<&'static str> {
-    key.scopes.iter().map(Scope::as_str).collect()
-}
-
-/// Formats a time as RFC 3339 in UTC.
-pub(super) fn time(time: SystemTime) -> String {
-    humantime::format_rfc3339_seconds(time).to_string()
-}
-
 #[cfg(test)]
 mod tests {
-    use animal_store_app::{ApiKeyDigest, ApiKeyId, ApiKeyLabel, Scopes};
+    use animal_store_app::{ApiKeyDigest, ApiKeyId, ApiKeyLabel, Scope, Scopes};
     use serde_json::json;
 
     use super::*;
+    use crate::keys::rows::table;
 
     fn listed(can_read_uses: bool) -> Vec<TokenRow> {
         let key = |id, label, scopes, expires| IssuedApiKey {
@@ -157,7 +139,7 @@ mod tests {
     #[test]
     fn the_table_has_aligned_columns() {
         assert_eq!(
-            text(&listed(true)),
+            table(&listed(true)),
             "ID  LABEL        SCOPES      CREATED               EXPIRES               LAST FOUR  LAST USED             \
                 LAST USED GET PET\n\
              a   shöp         read,write  2026-01-01T00:00:00Z  never                 abcd       never                 \
@@ -170,7 +152,7 @@ mod tests {
     #[test]
     fn uses_that_cannot_be_read_are_unknown() {
         let rows = listed(false);
-        let table = text(&rows);
+        let table = table(&rows);
         let mut lines = table.lines().skip(1);
         let are_unknown = lines.all(|row| row.ends_with("  abcd       unknown    unknown"));
         assert!(are_unknown, "{table}");

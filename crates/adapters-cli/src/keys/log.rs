@@ -3,8 +3,7 @@
 use animal_store_app::{AuditEntry, ReadAuditLog};
 use serde::Serialize;
 
-use super::list::{scopes, time};
-use crate::output::{print, table};
+use super::rows::{Row, print_rows, scopes, time};
 
 /// A change of a key, as `keys log` prints it.
 #[derive(Serialize)]
@@ -23,11 +22,7 @@ struct AuditRow {
 pub(super) async fn run(log: &ReadAuditLog, as_json: bool) -> anyhow::Result<()> {
     let entries = log.execute().await?;
     let rows: Vec<_> = entries.into_iter().map(AuditRow::from).collect();
-    print(if as_json {
-        serde_json::to_string_pretty(&rows)? + "\n"
-    } else {
-        text(&rows)
-    })
+    print_rows(&rows, as_json)
 }
 
 impl From<AuditEntry> for AuditRow {
@@ -45,7 +40,18 @@ impl From<AuditEntry> for AuditRow {
     }
 }
 
-impl AuditRow {
+impl Row for AuditRow {
+    const HEAD: [&str; 8] = [
+        "AT",
+        "BY",
+        "CHANGE",
+        "ID",
+        "LABEL",
+        "SCOPES",
+        "EXPIRES",
+        "OLD TOKEN ENDS",
+    ];
+
     fn cells(&self) -> [String; 8] {
         let or_dash = |time: &Option<String>| time.clone().unwrap_or_else(|| "-".to_owned());
         [
@@ -59,20 +65,4 @@ impl AuditRow {
             or_dash(&self.old_token_ends),
         ]
     }
-}
-
-fn text(rows: &[AuditRow]) -> String {
-    let head = [
-        "AT",
-        "BY",
-        "CHANGE",
-        "ID",
-        "LABEL",
-        "SCOPES",
-        "EXPIRES",
-        "OLD TOKEN ENDS",
-    ];
-    let mut lines = vec![head.map(str::to_owned)];
-    lines.extend(rows.iter().map(AuditRow::cells));
-    table(&lines)
 }

@@ -2,7 +2,7 @@
 
 use std::{fs, io::Write};
 
-use animal_store_test_servers::{PostgresServer, wait_until};
+use animal_store_test_servers::wait_until;
 use diesel::connection::SimpleConnection;
 
 use crate::{
@@ -67,56 +67,27 @@ fn a_repeated_import_adds_nothing() {
     }
 }
 
-/// Imports ten pets, then ten more during an outage that ends when the import says that it waits.
-fn import_during<T>(
-    program: Program,
-    pets: impl Fn() -> usize,
-    begin: impl FnOnce() -> T,
-    end: impl FnOnce(T),
-) {
+#[test]
+fn an_import_waits_while_the_file_is_locked() {
+    let store = Store::sqlite();
     let lines = odd_pets(20);
     let (input, mut writer) = std::io::pipe().expect("a pipe");
     let mut write = |lines: &[String]| {
         let text = lines.join("\n") + "\n";
         writer.write_all(text.as_bytes()).expect("written");
     };
-    let args = ["pets", "import", "-", "--create", "--name", "x"];
-    let mut running = program.args(&args).standard_input(input).start();
+    let mut running = import(&store, "x").standard_input(input).start();
     write(&lines[..10]);
-    wait_until(|| pets() == 10);
-    let outage = begin();
+    wait_until(|| store.run(&["pets", "export"]).stdout.len() == 10);
+    let mut connection = store.connection();
+    let lock = connection.batch_execute("BEGIN IMMEDIATE");
+    lock.expect("a lock");
     write(&lines[10..]);
     running.wait_for_event("the import waits for the store");
-    end(outage);
+    drop(connection);
     drop(writer);
-    let exited = running.wait();
-    assert_counts(&exited, 20, 0, 0);
-    assert_eq!(pets(), 20);
-}
-
-#[test]
-fn an_import_waits_while_the_file_is_locked() {
-    let store = Store::sqlite();
-    let pets = || store.run(&["pets", "export"]).stdout.len();
-    let lock = || {
-        let mut connection = store.connection();
-        let lock = connection.batch_execute("BEGIN IMMEDIATE");
-        lock.expect("a lock");
-        connection
-    };
-    import_during(store.program(), pets, lock, drop);
-}
-
-#[test]
-fn an_import_waits_while_postgresql_is_frozen() {
-    let server = PostgresServer::start();
-    let url = server.url("postgres");
-    let program = || Program::with_postgres(&url);
-    let migrated = program().args(&["migrate"]).run();
-    assert_eq!(migrated.code, Some(0), "{migrated:?}");
-    let pets = || program().args(&["pets", "export"]).run().stdout.len();
-    let import = program().env("ANIMAL_STORE_STORAGE__POSTGRES__TIMEOUT", "2s");
-    import_during(import, pets, || server.pause(), |()| server.resume());
+    assert_counts(&running.wait(), 20, 0, 0);
+    assert_eq!(store.pets().len(), 20);
 }
 
 #[test]

@@ -221,15 +221,9 @@ fn a_start_that_cannot_print_a_key_leaves_none() {
         .stderr(File::options().write(true).open("/dev/full").unwrap())
         .run();
     assert_eq!(exited.code, Some(1), "{exited:?}");
-    let audit: Vec<_> = exited
-        .events()
-        .into_iter()
-        .filter(|event| event["target"] == "audit")
-        .collect();
-    let changes: Vec<_> = audit
-        .iter()
-        .filter_map(|event| event["message"].as_str())
-        .collect();
+    let events = exited.events();
+    let audit = events.iter().filter(|event| event["target"] == "audit");
+    let changes: Vec<_> = audit.map(|event| &event["message"]).collect();
     assert_eq!(changes, ["API key created", "API key revoked"]);
 
     assert_eq!(list_in(folder.path()), "[]");
