@@ -18,7 +18,7 @@ use animal_store_app::ports::{
     BulkStorage, IdempotencyRecord, StorageSnapshot, StoreFailure, StoredPet,
 };
 use async_trait::async_trait;
-use tokio_postgres::types::Type;
+use tokio_postgres::{error::SqlState, types::Type};
 
 use self::snapshot::{PgSnapshot, SNAPSHOT};
 use crate::{
@@ -104,12 +104,12 @@ impl BulkStorage for PgBulkStorage {
         arrays.extend([Box::new(ids) as _, Box::new(created_at) as _]);
         let (names, given) = (column_names(&columns), unnest(&columns));
         let insert = format!("INSERT INTO pets ({names}) SELECT {names} FROM {given}");
-        match connection.write(&insert, &columns, &arrays).await? {
-            None => return Ok(false),
-            Some(written) if written < pets.len() as u64 => {
-                return Err(connection.refused("a trigger suppressed a row of table pets"));
-            }
-            Some(_) => {}
+        let written = match connection.write(&insert, &columns, &arrays).await {
+            Err(error) if error.refusal() == Some(&SqlState::UNIQUE_VIOLATION) => return Ok(false),
+            written => written?,
+        };
+        if written < pets.len() as u64 {
+            return Err(connection.refused("a trigger suppressed a row of table pets"));
         }
         connection.commit().await?;
         Ok(true)

@@ -5,7 +5,7 @@ use tokio_postgres::Client;
 use crate::error::ConnectionError;
 
 /// Returns why nothing can be written, whatever the permissions.
-pub(crate) const READ_ONLY: &str = "
+pub(crate) const READ_ONLY_REASON: &str = "
     SELECT CASE WHEN pg_is_in_recovery() THEN 'the server is a standby' ELSE 'transactions are read-only' END
     WHERE current_setting('transaction_read_only') = 'on'";
 

@@ -11,6 +11,7 @@
 mod endpoint;
 mod task;
 mod tls;
+mod within;
 
 use std::sync::{
     Arc,
@@ -23,6 +24,7 @@ use tokio_postgres::Client;
 
 pub use endpoint::{PgEndpoint, PgEndpointError};
 pub(crate) use task::{Commits, ConnectionTask};
+pub(crate) use within::within;
 
 use crate::{PostgresSettings, error::ConnectionError, metrics::Metrics};
 

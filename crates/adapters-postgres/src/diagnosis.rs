@@ -16,10 +16,11 @@ use tokio_postgres::Client;
 use crate::{
     MigrationError, Migrations, PgEndpoint, PostgresSettings, SchemaMode,
     checks::{
-        ASYNCHRONOUS, NOT_DURABLE, READ_ONLY, ROW_SECURITY, SEQUENCE_BEHIND, SEQUENCE_CACHED,
-        UNFINISHED, missing_permissions, problems, superfluous_permissions,
+        ASYNCHRONOUS, NOT_DURABLE, READ_ONLY_REASON, ROW_SECURITY, SEQUENCE_BEHIND,
+        SEQUENCE_CACHED, UNFINISHED, missing_permissions, problems, superfluous_permissions,
     },
-    error::{ConnectionError, within},
+    connection::within,
+    error::ConnectionError,
 };
 
 const CONNECTION: &str = "postgres.connection";
@@ -101,7 +102,7 @@ pub async fn diagnose(
     let (schema, is_pending) = schema_finding(&migrations, settings.schema).await;
     findings.push(schema);
     let mut checks = [
-        (ROLE, READ_ONLY),
+        (ROLE, READ_ONLY_REASON),
         (DURABILITY, NOT_DURABLE),
         (REPLICATION, ASYNCHRONOUS),
         (COPY, UNFINISHED),

@@ -6,7 +6,6 @@ use std::{error::Error, fmt::Write, iter::successors, time::Duration};
 
 use animal_store_app::ports::{Cause, StoreFailure};
 use thiserror::Error;
-use tokio::time::timeout;
 use tokio_postgres::error::{DbError, Severity, SqlState};
 
 pub(crate) use self::suspect::Suspect;
@@ -167,15 +166,4 @@ fn describe(error: &tokio_postgres::Error) -> String {
         }
     }
     text + ")"
-}
-
-/// Waits for a response. Fails with [`ConnectionError::NoResponse`] after the timeout.
-pub(crate) async fn within<T, E: Into<ConnectionError>>(
-    limit: Duration,
-    response: impl Future<Output = Result<T, E>>,
-) -> Result<T, ConnectionError> {
-    timeout(limit, response)
-        .await
-        .map_err(|_| ConnectionError::NoResponse)?
-        .map_err(Into::into)
 }

@@ -6,9 +6,9 @@ use tokio::{sync::Mutex as AsyncMutex, time::sleep};
 use tokio_postgres::Client;
 
 use crate::{
-    connection::{ConnectionSettings, ConnectionTask},
+    connection::{ConnectionSettings, ConnectionTask, within},
     creates::Creates,
-    error::{ConnectionError, READ_ONLY, within},
+    error::{ConnectionError, READ_ONLY},
     reads::Reads,
 };
 

@@ -51,19 +51,21 @@ pub(crate) async fn prepare_schema(
             SchemaMode::Migrate => migrations.run().await.map(drop),
             SchemaMode::Check => migrations.check().await,
         };
-        let Err(mut error) = attempt else { break };
-        if !matches!(
-            error,
-            MigrationError::Locked(_) | MigrationError::TablesInUse(_)
-        ) && let Some(start_error) = start_error.take()
-            && (settings.required_at_start || matches!(error, MigrationError::Unusable(_)))
-        {
-            match start_error.send(error) {
+        let Err(error) = attempt else { break };
+        let decides = match error {
+            MigrationError::Locked(_) | MigrationError::TablesInUse(_) => None,
+            _ => start_error.take(),
+        };
+        let ends_start = settings.required_at_start || matches!(error, MigrationError::Unusable(_));
+        let error = match decides {
+            Some(start) if ends_start => match start.send(error) {
                 Ok(()) => return,
                 // The start has timed out.
-                Err(unsent) => error = unsent,
-            }
-        }
+                Err(unsent) => unsent,
+            },
+            // Dropping the sender lets the start go on.
+            _ => error,
+        };
         let starting = start_error
             .as_ref()
             .is_some_and(|start_error| !start_error.is_closed());

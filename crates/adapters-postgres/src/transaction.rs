@@ -3,7 +3,6 @@
 use animal_store_app::ports::{Cause, StoreFailure};
 use tokio_postgres::{
     Client, Row,
-    error::SqlState,
     types::{FromSql, ToSql, Type},
 };
 
@@ -95,25 +94,20 @@ impl TransactionConnection {
         }
     }
 
-    /// Runs a statement on the values of these columns. Returns the number of rows that it wrote, or `None` if a unique
-    /// index has one of them already.
+    /// Runs a statement on the values of these columns. Returns the number of rows that it wrote.
     pub(crate) async fn write(
         &self,
         sql: &str,
         columns: &[(&str, Type)],
         values: &[Array<'_>],
-    ) -> Result<Option<u64>, StoreFailure> {
+    ) -> Result<u64, ConnectionError> {
         let values = values.iter().map(|array| &**array as &(dyn ToSql + Sync));
         let parameters: Vec<_> = values
             .zip(columns.iter().map(|(_, array)| array.clone()))
             .collect();
-        let written = async {
-            match self.client.execute_typed(sql, &parameters).await {
-                Err(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => Ok(None),
-                written => written.map(Some),
-            }
-        };
-        self.within_timeout(written).await
+        let Database { endpoint, settings } = &self.database;
+        let written = self.client.execute_typed(sql, &parameters);
+        endpoint.within(settings.timeout, written).await
     }
 
     /// Ends the transaction. Only an error that PostgreSQL sends before the commit means that nothing was written.

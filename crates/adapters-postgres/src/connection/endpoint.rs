@@ -12,8 +12,8 @@ use tokio_postgres::{
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 pub use self::url::PgEndpointError;
-use super::{ConnectionTask, tls};
-use crate::error::{ConnectionError, within};
+use super::{ConnectionTask, tls, within::within};
+use crate::error::ConnectionError;
 
 /// Name of a connection that does not name its instance.
 const APPLICATION_NAME: &str = "animal-store";

@@ -17,7 +17,8 @@ use tokio_postgres::{
     error::{DbError, Severity, SqlState},
 };
 
-use crate::error::{ConnectionError, within};
+use super::within::within;
+use crate::error::ConnectionError;
 
 /// The task that reads and writes a connection. Dropping it closes the connection.
 pub(crate) struct ConnectionTask {

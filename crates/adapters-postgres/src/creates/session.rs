@@ -9,8 +9,8 @@ use crate::{
     PostgresSettings,
     batching::{Affected, Executed, Failure, Lost, Session, SessionStatement},
     checks::{NOT_DURABLE, problems},
-    connection::{Commits, ConnectionSettings, ConnectionTask},
-    error::{ConnectionError, Suspect, within},
+    connection::{Commits, ConnectionSettings, ConnectionTask, within},
+    error::{ConnectionError, Suspect},
     purpose::Purpose,
 };
 

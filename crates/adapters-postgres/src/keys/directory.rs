@@ -9,8 +9,8 @@ use tokio_postgres::{Client, Row, types::Type};
 
 use super::rows;
 use crate::{
-    connection::ConnectionTask,
-    error::{ConnectionError, within},
+    connection::{ConnectionTask, within},
+    error::ConnectionError,
     transaction::Database,
 };
 

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use animal_store_adapters_postgres::{PostgresSettings, SchemaMode, diagnose};
 use animal_store_app::{
     Finding,
-    Verdict::{Error, Ok, Unknown, Warning},
+    Verdict::{self, Error, Ok, Unknown, Warning},
     test_support::{assert_finding, conspicuous},
 };
 use animal_store_test_servers::{PgBouncer, PgDatabase, PostgresServer};
@@ -19,6 +19,11 @@ use crate::{
 
 async fn findings(url: &str, settings: &PostgresSettings) -> Vec<Finding> {
     diagnose(&endpoint(url), &endpoint(url), settings, true).await
+}
+
+/// Checks a finding about this database.
+async fn finds(url: &str, subject: &str, verdict: Verdict, text: &str) {
+    assert_finding(&findings(url, &settings()).await, subject, verdict, text);
 }
 
 /// Tables, rows and positions of sequences.
@@ -60,24 +65,20 @@ async fn settings_with_which_a_crash_loses_pets_are_found() {
         "postgres",
         "ALTER DATABASE postgres SET synchronous_commit = off",
     );
-    assert_finding(
-        &findings(&url, &settings()).await,
-        "postgres.durability",
-        Warning,
-        "201",
-    );
+    finds(&url, "postgres.durability", Warning, "201").await;
     server.sql("postgres", "ALTER SYSTEM SET full_page_writes = off");
     server.sql("postgres", "SELECT pg_reload_conf()");
     wait_until("the server has the setting", async || {
         server.sql("postgres", "SHOW full_page_writes") == "off"
     })
     .await;
-    assert_finding(
-        &findings(&url, &settings()).await,
+    finds(
+        &url,
         "postgres.durability",
         Error,
         "set full_page_writes = on",
-    );
+    )
+    .await;
 }
 
 /// Each connection of the replication protocol counts as a standby.
@@ -94,12 +95,7 @@ async fn standbys_for_which_no_commit_waits_are_found() {
         server.sql("postgres", is_connected) == "t"
     })
     .await;
-    assert_finding(
-        &findings(&url, &settings()).await,
-        "postgres.replication",
-        Warning,
-        "use their ids again",
-    );
+    finds(&url, "postgres.replication", Warning, "use their ids again").await;
     let local = with_option(&url, "options=-c%20synchronous_commit%3Dlocal");
     server.sql(
         "postgres",
@@ -110,18 +106,20 @@ async fn standbys_for_which_no_commit_waits_are_found() {
         server.sql("postgres", "SHOW synchronous_standby_names") == "psql"
     })
     .await;
-    assert_finding(
-        &findings(&url, &settings()).await,
+    finds(
+        &url,
         "postgres.replication",
         Ok,
         "commits wait for a standby",
-    );
-    assert_finding(
-        &findings(&local, &settings()).await,
+    )
+    .await;
+    finds(
+        &local,
         "postgres.replication",
         Warning,
         "use their ids again",
-    );
+    )
+    .await;
     standby.as_mut().expect("psql").kill().expect("it runs");
 }
 
@@ -165,12 +163,7 @@ async fn pending_newer_and_older_migrations_are_found() {
         database.sql(&format!(
             "INSERT INTO __diesel_schema_migrations (version) VALUES ('{version}')"
         ));
-        assert_finding(
-            &findings(database.url(), &settings()).await,
-            "postgres.migrations",
-            verdict,
-            text,
-        );
+        finds(database.url(), "postgres.migrations", verdict, text).await;
     }
 }
 
@@ -233,8 +226,7 @@ async fn permissions_by_which_the_user_can_hold_up_a_revocation_are_found_and_th
         "GRANT SELECT ON ALL TABLES IN SCHEMA public TO {}",
         user.name
     ));
-    let found = findings(&user.url, &settings()).await;
-    assert_finding(&found, subject, Ok, "cannot hold up");
+    finds(&user.url, subject, Ok, "cannot hold up").await;
     for (granted, revoked) in [
         ("UPDATE ON api_key_state", "REVOKE UPDATE ON api_key_state"),
         (
@@ -264,8 +256,7 @@ async fn permissions_by_which_the_user_can_hold_up_a_revocation_are_found_and_th
         let finding = assert_finding(&found, subject, Warning, revoked);
         let statements = finding.found.split_once(": ").expect("statements").1;
         database.sql(statements);
-        let found = findings(&user.url, &settings()).await;
-        assert_finding(&found, subject, Ok, "cannot hold up");
+        finds(&user.url, subject, Ok, "cannot hold up").await;
     }
 }
 
@@ -276,12 +267,7 @@ async fn a_server_that_refuses_writes_is_found() {
         "ALTER DATABASE {} SET default_transaction_read_only = on",
         database.name()
     ));
-    assert_finding(
-        &findings(database.url(), &settings()).await,
-        "postgres.role",
-        Error,
-        "read-only",
-    );
+    finds(database.url(), "postgres.role", Error, "read-only").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -360,19 +346,16 @@ async fn tables_whose_policies_apply_to_the_user_are_found() {
     );
     let keeper = url.replace("postgres@", "keeper@");
     let subject = "postgres.row_security";
-    let found = findings(&keeper, &settings()).await;
-    assert_finding(&found, subject, Error, "pets, api_key_tokens");
-    assert_finding(&findings(&url, &settings()).await, subject, Ok, "no policy");
+    finds(&keeper, subject, Error, "pets, api_key_tokens").await;
+    finds(&url, subject, Ok, "no policy").await;
     server.sql("postgres", "ALTER ROLE keeper BYPASSRLS");
-    let found = findings(&keeper, &settings()).await;
-    assert_finding(&found, subject, Ok, "no policy");
+    finds(&keeper, subject, Ok, "no policy").await;
     server.sql(
         "postgres",
         "ALTER ROLE keeper NOBYPASSRLS; GRANT CREATE ON SCHEMA public TO keeper;
         ALTER TABLE pets OWNER TO keeper; ALTER TABLE api_key_tokens DISABLE ROW LEVEL SECURITY",
     );
-    let found = findings(&keeper, &settings()).await;
-    assert_finding(&found, subject, Ok, "no policy");
+    finds(&keeper, subject, Ok, "no policy").await;
     server.sql("postgres", "ALTER TABLE pets FORCE ROW LEVEL SECURITY");
     let found = findings(&keeper, &settings()).await;
     assert_finding(&found, subject, Error, "policies apply to pets:");
@@ -382,8 +365,7 @@ async fn tables_whose_policies_apply_to_the_user_are_found() {
 async fn a_sequence_behind_the_greatest_id_is_found_and_the_advice_sets_it() {
     let database = empty_tables().await;
     let subject = "postgres.sequence";
-    let found = findings(database.url(), &settings()).await;
-    assert_finding(&found, subject, Ok, "not behind");
+    finds(database.url(), subject, Ok, "not behind").await;
     database.sql("INSERT INTO pets (id, name, category_id) VALUES (7, 'Rex', 1)");
     let found = findings(database.url(), &settings()).await;
     let finding = assert_finding(
@@ -395,9 +377,13 @@ async fn a_sequence_behind_the_greatest_id_is_found_and_the_advice_sets_it() {
     let advice = finding.advice.as_deref().expect("advice");
     let statement = advice.split_once("adds pets: ").expect("a statement").1;
     assert_eq!(database.sql(statement), "7");
-    let found = findings(database.url(), &settings()).await;
-    assert_finding(&found, subject, Ok, "not behind");
+    finds(database.url(), subject, Ok, "not behind").await;
     database.sql("ALTER SEQUENCE pets_id_seq CACHE 50");
-    let found = findings(database.url(), &settings()).await;
-    assert_finding(&found, subject, Error, "ALTER SEQUENCE pets_id_seq CACHE 1");
+    finds(
+        database.url(),
+        subject,
+        Error,
+        "ALTER SEQUENCE pets_id_seq CACHE 1",
+    )
+    .await;
 }
