@@ -32,7 +32,7 @@ use tokio::{select, task::JoinHandle};
 pub(crate) use self::{
     failure::{Affected, Failure, Lost},
     session::{Executed, Session},
-    statement::SessionStatement,
+    statement::{SessionStatement, Value},
 };
 use crate::{connection::ConnectionSettings, purpose::Purpose};
 

@@ -5,6 +5,9 @@ use tokio_postgres::{
 
 use crate::PostgresSettings;
 
+/// The value of a parameter.
+pub(crate) type Value<'a> = &'a (dyn ToSql + Sync);
+
 /// A statement that a session executes many times.
 pub(crate) enum SessionStatement {
     Prepared(Statement),
@@ -32,7 +35,7 @@ impl SessionStatement {
     pub(crate) async fn query(
         &self,
         client: &Client,
-        values: &[&(dyn ToSql + Sync)],
+        values: &[Value<'_>],
     ) -> Result<Vec<Row>, Error> {
         match self {
             Self::Prepared(statement) => client.query(statement, values).await,

@@ -2,12 +2,12 @@ use std::time::Duration;
 
 use animal_store_app::ports::StoreFailure;
 use tokio::time::sleep;
-use tokio_postgres::{Client, Row, error::SqlState, types::ToSql};
+use tokio_postgres::{Client, Row, error::SqlState};
 
 use super::create::{self, Create, MAX_BATCH, Response};
 use crate::{
     PostgresSettings,
-    batching::{Affected, Executed, Failure, Lost, Session, SessionStatement},
+    batching::{Affected, Executed, Failure, Lost, Session, SessionStatement, Value},
     checks::{NOT_DURABLE, problems},
     connection::{Commits, ConnectionSettings, ConnectionTask, within},
     error::{ConnectionError, Suspect},
@@ -136,10 +136,7 @@ impl CreateSession {
             return Err(not_added(ConnectionError::Closed));
         }
         let arrays = create::parameters(creates);
-        let values: Vec<_> = arrays
-            .iter()
-            .map(|array| &**array as &(dyn ToSql + Sync))
-            .collect();
+        let values: Vec<Value<'_>> = arrays.iter().map(|array| &**array as _).collect();
         let statement = self.statement.query(&self.client, &values);
         let Some(begin) = &self.begin else {
             return self.commits.within(limit, statement).await.map_err(unknown);

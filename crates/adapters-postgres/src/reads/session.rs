@@ -1,13 +1,13 @@
 use std::{
     collections::{BTreeSet, HashMap},
+    time::Duration,
     vec,
 };
 
 use animal_store_app::ports::{StoreFailure, StoreResult};
 use animal_store_domain::{Pet, PetId, PetStatus};
 use futures_util::future::join3;
-use tokio::time::timeout;
-use tokio_postgres::{Client, Error, Row, types::ToSql};
+use tokio_postgres::{Client, Error, Row};
 
 use super::{
     query,
@@ -15,8 +15,8 @@ use super::{
 };
 use crate::{
     PostgresSettings,
-    batching::{Affected, Executed, Failure, Lost, Session, SessionStatement},
-    connection::{ConnectionSettings, ConnectionTask},
+    batching::{Affected, Executed, Failure, Lost, Session, SessionStatement, Value},
+    connection::{ConnectionSettings, ConnectionTask, within},
     error::{ConnectionError, Suspect, invalid_row},
     pet_row::{PetArrays, pet},
     purpose::Purpose,
@@ -26,7 +26,7 @@ use crate::{
 type Pets = StoreResult<Vec<Pet>>;
 
 /// The responses to the reads of one kind, in their order, unless their statement failed.
-type Loaded = Result<Vec<Pets>, Error>;
+type Loaded<E> = Result<Vec<Pets>, E>;
 
 /// A connection for reads. It does not use Diesel, which hides the SQLSTATEs that decide about the session.
 pub(crate) struct ReadSession {
@@ -67,12 +67,8 @@ impl Session for ReadSession {
 
     async fn execute(&mut self, reads: &[&Read], settings: &ConnectionSettings) -> Executed<Read> {
         let kinds = Kinds::of(reads);
-        let loaded = timeout(settings.postgres.timeout, self.load(&kinds)).await;
-        let Ok([gets, lists, lists_by_status]) = loaded else {
-            let lost = Affected::Connection(Lost::NoResponse);
-            let failure = Failure::new(StoreFailure::Timeout, lost);
-            return reads.iter().map(|_| Err(failure.clone())).collect();
-        };
+        let limit = settings.postgres.timeout;
+        let [gets, lists, lists_by_status] = self.load(&kinds, limit).await;
         let mut gets = self.responses(gets, kinds.gets.len(), settings);
         let mut lists = self.responses(lists, kinds.lists.len(), settings);
         let by_status = kinds.lists_by_status.len();
@@ -88,10 +84,11 @@ impl Session for ReadSession {
 
 impl ReadSession {
     /// Sends the statements of all kinds together. Behind a pooler, one follows another, because each is a transaction.
-    async fn load(&self, kinds: &Kinds) -> [Loaded; 3] {
-        let gets = self.load_gets(&kinds.gets);
-        let lists = self.load_lists(&kinds.lists);
-        let lists_by_status = self.load_lists_by_status(&kinds.lists_by_status);
+    async fn load(&self, kinds: &Kinds, limit: Duration) -> [Loaded<ConnectionError>; 3] {
+        let gets = within(limit, self.load_gets(&kinds.gets));
+        let lists = within(limit, self.load_lists(&kinds.lists));
+        let by_status = self.load_lists_by_status(&kinds.lists_by_status);
+        let lists_by_status = within(limit, by_status);
         if self.begin.is_some() {
             return [gets.await, lists.await, lists_by_status.await];
         }
@@ -99,7 +96,7 @@ impl ReadSession {
     }
 
     /// Equal gets share a row.
-    async fn load_gets(&self, ids: &[PetId]) -> Loaded {
+    async fn load_gets(&self, ids: &[PetId]) -> Loaded<Error> {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
@@ -115,11 +112,11 @@ impl ReadSession {
     }
 
     /// A list that is alone has a plain statement, which costs less.
-    async fn load_lists(&self, pages: &[Page]) -> Loaded {
+    async fn load_lists(&self, pages: &[Page]) -> Loaded<Error> {
         match pages {
             [] => Ok(Vec::new()),
             [page] => {
-                let values: [&(dyn ToSql + Sync); 2] = [&page.after(), &page.limit()];
+                let values = [&page.after() as Value<'_>, &page.limit()];
                 let rows = self.query(&self.list, &values).await?;
                 Ok(vec![rows.iter().map(pet).collect()])
             }
@@ -132,12 +129,11 @@ impl ReadSession {
         }
     }
 
-    async fn load_lists_by_status(&self, lists: &[(PetStatus, Page)]) -> Loaded {
+    async fn load_lists_by_status(&self, lists: &[(PetStatus, Page)]) -> Loaded<Error> {
         match lists {
             [] => Ok(Vec::new()),
             [(status, page)] => {
-                let values: [&(dyn ToSql + Sync); 3] =
-                    [&status.number(), &page.after(), &page.limit()];
+                let values = [&status.number() as Value<'_>, &page.after(), &page.limit()];
                 let rows = self.query(&self.list_by_status, &values).await?;
                 Ok(vec![rows.iter().map(pet).collect()])
             }
@@ -145,8 +141,9 @@ impl ReadSession {
                 let after: Vec<_> = lists.iter().map(|(_, page)| page.after()).collect();
                 let limits: Vec<_> = lists.iter().map(|(_, page)| page.limit()).collect();
                 let numbers: Vec<_> = lists.iter().map(|(status, _)| status.number()).collect();
-                let values: [&(dyn ToSql + Sync); 3] = [&after, &limits, &numbers];
-                let rows = self.query(&self.lists_by_status, &values).await?;
+                let rows = self
+                    .query(&self.lists_by_status, &[&after, &limits, &numbers])
+                    .await?;
                 let statuses: Vec<_> = lists.iter().map(|(status, _)| Some(*status)).collect();
                 Ok(pets_of_lists(&rows, &statuses))
             }
@@ -156,7 +153,7 @@ impl ReadSession {
     async fn query(
         &self,
         statement: &SessionStatement,
-        values: &[&(dyn ToSql + Sync)],
+        values: &[Value<'_>],
     ) -> Result<Vec<Row>, Error> {
         let Some(begin) = &self.begin else {
             return statement.query(&self.client, values).await;
@@ -171,7 +168,7 @@ impl ReadSession {
     /// Returns a response to each read of a kind.
     fn responses(
         &self,
-        loaded: Loaded,
+        loaded: Loaded<ConnectionError>,
         count: usize,
         settings: &ConnectionSettings,
     ) -> vec::IntoIter<Result<Vec<Pet>, Failure>> {
@@ -180,13 +177,17 @@ impl ReadSession {
                 let corrupt = |failure| Failure::new(failure, Affected::Batch);
                 pets.into_iter().map(|pets| pets.map_err(corrupt)).collect()
             }
-            Err(error) => vec![Err(self.failure(error.into(), settings)); count],
+            Err(error) => vec![Err(self.failure(error, settings)); count],
         };
         responses.into_iter()
     }
 
     /// No statement of a read computes with values, so no error is about a row.
     fn failure(&self, error: ConnectionError, settings: &ConnectionSettings) -> Failure {
+        if matches!(error, ConnectionError::NoResponse) {
+            let lost = Affected::Connection(Lost::NoResponse);
+            return Failure::new(StoreFailure::Timeout, lost);
+        }
         let affects = match error.suspect() {
             Some(Suspect::Session) => Affected::Session,
             None if self.begin.is_some() => Affected::Connection(Lost::Transaction),

@@ -8,29 +8,27 @@ use futures_util::future::join_all;
 use tokio::{join, time::timeout};
 
 use crate::{
-    fixture::begin_to_find,
+    fixture::{Fixture, begin_to_find},
     outcomes::{
         PROMPT, Success, Timeout, Unavailable, Unknown, add, add_outcome, find, list_find_add,
         not_ready, read_outcome, wait_for_outcome, wait_until_ready,
     },
     sql_session::SqlSession,
-    store::{ProxiedStore, both_modes, in_both_modes, settings, short_timeout},
+    store::{both_modes, in_both_modes, settings, short_timeout},
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connections_that_are_cut_half_closed_or_terminated_are_replaced() {
     in_both_modes(&settings(), async |settings| {
-        let ProxiedStore {
-            store,
-            proxy,
-            observer,
-            ..
-        } = &ProxiedStore::new(settings).await;
+        let (fixture, proxy) = Fixture::proxied(settings).await;
+        let Fixture {
+            store, observer, ..
+        } = &fixture;
         // Two for reads, two for creates, one for readiness.
         observer.wait_for_backends(5).await;
         for end in [FaultProxy::cut, FaultProxy::half_close] {
             let before = observer.backends().await;
-            end(proxy);
+            end(&proxy);
             wait_for_outcome(&store.repository, Success).await;
             observer.wait_until_ended(&before).await;
         }
@@ -51,8 +49,8 @@ async fn over_a_frozen_connection_every_call_fails_in_time_and_later_ones_at_onc
         .into_iter()
         .zip([Unknown, Unavailable])
     {
-        let mut proxied = ProxiedStore::new(settings).await;
-        let ProxiedStore { store, proxy, .. } = &mut proxied;
+        let (fixture, mut proxy) = Fixture::proxied(settings).await;
+        let store = &fixture.store;
         let repository = &store.repository;
         assert_eq!(not_ready(&store.storage).await, None);
         proxy.freeze();
@@ -76,12 +74,12 @@ async fn over_a_frozen_connection_every_call_fails_in_time_and_later_ones_at_onc
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reads_fail_as_soon_as_the_server_terminates_their_connections() {
-    let ProxiedStore {
+    let (fixture, _proxy) = Fixture::proxied(settings()).await;
+    let Fixture {
         store,
         observer,
         database,
-        ..
-    } = &ProxiedStore::new(settings()).await;
+    } = &fixture;
     let locking = SqlSession::of(database).await;
     locking.lock().await;
     // A get and a list are in flight on different connections, and other gets wait.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use animal_store_adapters_postgres::{PgPetRepository, PostgresSettings};
 use animal_store_app::ports::{AddPetError, StoreFailure};
 use animal_store_domain::Pet;
-use animal_store_test_servers::PgDatabase;
+use animal_store_test_servers::{FaultProxy, PgDatabase};
 use futures_util::{
     FutureExt,
     future::{BoxFuture, join_all, ready},
@@ -14,7 +14,7 @@ use futures_util::{
 use crate::{
     outcomes::{add, find, wait_until_ready},
     sql_session::SqlSession,
-    store::{Store, settings},
+    store::{Store, proxy_to, settings},
 };
 
 pub(crate) type AddResult = Result<Pet, AddPetError>;
@@ -48,6 +48,18 @@ impl Fixture {
             observer,
             database,
         }
+    }
+
+    /// A storage that is connected through a proxy. The session is not.
+    pub(crate) async fn proxied(settings: PostgresSettings) -> (Self, FaultProxy) {
+        let database = PgDatabase::new();
+        let (proxy, url) = proxy_to(database.url());
+        let fixture = Self {
+            store: Store::at(&url, settings).await.connected().await,
+            observer: SqlSession::of(&database).await,
+            database,
+        };
+        (fixture, proxy)
     }
 
     /// Starts to add a pet. It is in the queue, or was refused, when this returns.

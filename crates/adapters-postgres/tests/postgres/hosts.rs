@@ -11,27 +11,6 @@ use crate::{
     store::{Store, settings, with_option},
 };
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_several_hosts_the_writable_one_is_used() {
-    let mut stopped = PostgresServer::start();
-    stopped.stop();
-    let read_only = PostgresServer::with(&["default_transaction_read_only=on"]);
-    let primary = PostgresServer::start();
-    let hosts = [&stopped, &read_only, &primary]
-        .map(|server| format!("127.0.0.1:{}", server.port()))
-        .join(",");
-    let url = format!("postgres://postgres@{hosts}/postgres?target_session_attrs=read-write");
-
-    let store = Store::at(&url, settings()).await;
-    adds_and_finds(&store.repository).await;
-    store.storage.readiness().check().await.expect("ready");
-    assert_eq!(primary.sql("postgres", "SELECT count(*) FROM pets"), "1");
-    assert_eq!(
-        read_only.sql("postgres", "SELECT to_regclass('pets') IS NULL"),
-        "t"
-    );
-}
-
 /// A machine without power or network does not refuse connections.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_host_that_does_not_respond_leaves_time_for_the_next_one() {

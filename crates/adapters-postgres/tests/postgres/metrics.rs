@@ -14,7 +14,7 @@ use crate::{
     outcomes::{
         Success, Timeout, Unavailable, Unknown, add, add_outcome, find, read_outcome, wait_until,
     },
-    store::{ProxiedStore, ServedStore, Store, in_both_modes, settings, short_timeout},
+    store::{Store, in_both_modes, settings, short_timeout},
 };
 
 /// The value of a series.
@@ -146,18 +146,13 @@ fn failures(registry: &Registry, reason: &str) -> u64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_failure_is_counted_once_by_its_reason() {
-    let proxied = ProxiedStore::new(short_timeout()).await;
-    let ProxiedStore {
-        store:
-            Store {
-                repository,
-                storage,
-                registry,
-                ..
-            },
-        proxy,
+    let (fixture, proxy) = Fixture::proxied(short_timeout()).await;
+    let Store {
+        repository,
+        storage,
+        registry,
         ..
-    } = &proxied;
+    } = &fixture.store;
     // On a busy machine, requests of the start can be among them.
     let counts =
         || ["timeout", "outcome_unknown", "unavailable"].map(|reason| failures(registry, reason));
@@ -184,7 +179,7 @@ pub(crate) fn connections(registry: &Registry, purpose: &str) -> [u64; 3] {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connections_are_counted_in_their_state() {
-    let ServedStore { store, mut server } = ServedStore::new(settings()).await;
+    let (mut server, store) = Store::served(settings()).await;
     let all_are = async |expected: [u64; 3]| {
         wait_until(&format!("{expected:?}"), async || {
             ["reads", "creates"]

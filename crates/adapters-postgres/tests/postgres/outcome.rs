@@ -2,27 +2,32 @@
 //! an unknown outcome that it is stored at most once. With a key, retries lead to one stored pet.
 
 use animal_store_adapters_postgres::PostgresSettings;
+use animal_store_test_servers::FaultProxy;
 use tokio::time::timeout;
 
 use crate::{
+    fixture::Fixture,
     keyed::{Failed, New, Replayed, add_keyed, add_keyed_until_stored},
     outcomes::{
         PROMPT, Success, Unavailable, Unknown, add, add_outcome, wait_for_outcome, wait_until,
     },
     sql_session::SqlSession,
     store::{
-        ProxiedStore, ServedStore, Store, both_modes, cut_when_held, few_seconds, in_both_modes,
-        settings, short_timeout,
+        Store, both_modes, cut_when_held, few_seconds, in_both_modes, settings, short_timeout,
     },
     unreplicated::require_missing_standby,
 };
 
-/// The number of pets with this name, after all of these backends have ended.
-async fn stored_in_the_end(proxied: &mut ProxiedStore, name: &str, backends: &[String]) -> usize {
-    proxied.proxy.heal();
-    proxied.observer.wait_until_ended(backends).await;
-    wait_for_outcome(&proxied.store.repository, Success).await;
-    proxied.observer.named(name).await
+/// The number of lost pets that are stored, after all of these backends have ended.
+async fn stored_in_the_end(
+    fixture: &Fixture,
+    proxy: &mut FaultProxy,
+    backends: &[String],
+) -> usize {
+    proxy.heal();
+    fixture.observer.wait_until_ended(backends).await;
+    wait_for_outcome(&fixture.store.repository, Success).await;
+    fixture.observer.named("lost").await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -37,13 +42,13 @@ async fn an_add_whose_connection_is_cut_is_unknown_unless_its_commit_was_not_req
         (&plain, "SELECT 1\0", Unknown, 1),
         (&pooling, "COMMIT\0Z", Unknown, 1),
     ] {
-        let mut proxied = ProxiedStore::new(settings.clone()).await;
-        let backends = proxied.observer.backends().await;
-        proxied.proxy.hold(held);
-        let added = cut_when_held(&proxied.proxy, add(&proxied.store.repository, "lost")).await;
+        let (fixture, mut proxy) = Fixture::proxied(settings.clone()).await;
+        let backends = fixture.observer.backends().await;
+        proxy.hold(held);
+        let added = cut_when_held(&proxy, add(&fixture.store.repository, "lost")).await;
         assert_eq!(add_outcome(&added), expected, "{held:?}");
         assert_eq!(
-            stored_in_the_end(&mut proxied, "lost", &backends).await,
+            stored_in_the_end(&fixture, &mut proxy, &backends).await,
             stored,
             "{held:?}"
         );
@@ -56,28 +61,28 @@ async fn an_add_whose_connection_the_server_terminates_before_a_commit_fails_at_
         .into_iter()
         .zip([Unknown, Unavailable])
     {
-        let mut proxied = ProxiedStore::new(settings).await;
-        let backends = proxied.observer.backends().await;
-        let locking = SqlSession::of(&proxied.database).await;
+        let (fixture, mut proxy) = Fixture::proxied(settings).await;
+        let backends = fixture.observer.backends().await;
+        let locking = SqlSession::of(&fixture.database).await;
         locking.lock().await;
         let end = async {
-            proxied.observer.wait_for_table_locks(1).await;
-            proxied.observer.terminate_backends().await;
+            fixture.observer.wait_for_table_locks(1).await;
+            fixture.observer.terminate_backends().await;
         };
         // The lock is held until then.
-        let calls = async { tokio::join!(add(&proxied.store.repository, "lost"), end) };
+        let calls = async { tokio::join!(add(&fixture.store.repository, "lost"), end) };
         let (added, ()) = timeout(PROMPT, calls).await.expect("it fails at once");
         assert_eq!(add_outcome(&added), expected);
         locking.unlock().await;
-        assert_eq!(stored_in_the_end(&mut proxied, "lost", &backends).await, 0);
+        assert_eq!(stored_in_the_end(&fixture, &mut proxy, &backends).await, 0);
     }
 }
 
 /// A storage with an open connection for keys.
-async fn keyed_store(settings: PostgresSettings) -> ProxiedStore {
-    let proxied = ProxiedStore::new(settings).await;
-    add_keyed_until_stored(&proxied.store.repository, "Rex").await;
-    proxied
+async fn keyed_store(settings: PostgresSettings) -> (Fixture, FaultProxy) {
+    let (fixture, proxy) = Fixture::proxied(settings).await;
+    add_keyed_until_stored(&fixture.store.repository, "Rex").await;
+    (fixture, proxy)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -86,14 +91,13 @@ async fn a_retry_of_a_request_whose_response_was_lost_is_a_replay() {
         .into_iter()
         .zip(["SELECT 1\0", "COMMIT\0Z"])
     {
-        let mut proxied = keyed_store(settings).await;
-        proxied.proxy.hold(done);
-        let lost =
-            cut_when_held(&proxied.proxy, add_keyed(&proxied.store.repository, "lost")).await;
+        let (fixture, mut proxy) = keyed_store(settings).await;
+        proxy.hold(done);
+        let lost = cut_when_held(&proxy, add_keyed(&fixture.store.repository, "lost")).await;
         assert_eq!(lost, Failed(Unknown));
-        proxied.proxy.heal();
-        let again = add_keyed_until_stored(&proxied.store.repository, "lost").await;
-        let stored = proxied
+        proxy.heal();
+        let again = add_keyed_until_stored(&fixture.store.repository, "lost").await;
+        let stored = fixture
             .observer
             .column("SELECT id FROM pets WHERE name = 'lost'")
             .await;
@@ -108,16 +112,16 @@ async fn a_retry_of_a_request_whose_response_was_lost_is_a_replay() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_transaction_whose_commit_never_arrives_does_not_block_its_key() {
     let [_, settings] = both_modes(&short_timeout());
-    let proxied = keyed_store(settings.clone()).await;
-    let other_store = Store::at(proxied.database.url(), settings).await;
+    let (fixture, proxy) = keyed_store(settings.clone()).await;
+    let other_store = Store::at(fixture.database.url(), settings).await;
     add_keyed_until_stored(&other_store.repository, "another").await;
-    proxied.proxy.hold("COMMIT\0");
+    proxy.hold("COMMIT\0");
     assert_eq!(
-        add_keyed(&proxied.store.repository, "lost").await,
+        add_keyed(&fixture.store.repository, "lost").await,
         Failed(Unknown)
     );
     let first = add_keyed_until_stored(&other_store.repository, "lost").await;
-    let stored = proxied
+    let stored = fixture
         .observer
         .column("SELECT id FROM pets WHERE name = 'lost'")
         .await;
@@ -131,7 +135,7 @@ async fn a_transaction_whose_commit_never_arrives_does_not_block_its_key() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_that_waits_for_a_standby_is_unknown_and_cancelled_and_a_retry_is_a_replay() {
     in_both_modes(&few_seconds(), async |settings| {
-        let ServedStore { store, server } = ServedStore::new(settings).await;
+        let (server, store) = Store::served(settings).await;
         let sql = |sql: &str| server.sql("postgres", sql);
         require_missing_standby(&server).await;
         assert_eq!(add_keyed(&store.repository, "lost").await, Failed(Unknown));

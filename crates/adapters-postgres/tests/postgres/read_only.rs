@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use animal_store_adapters_postgres::{PostgresSettings, diagnose};
-use animal_store_app::{Verdict, ports::BulkStorage};
+use animal_store_app::{Verdict, ports::BulkStorage, test_support::assert_finding};
 use animal_store_test_servers::PostgresServer;
 
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
         Success, Unavailable, find, list_find_add, not_ready, read_outcome, wait_for_outcome,
         wait_until, wait_until_ready,
     },
-    store::{ServedStore, Store, endpoint, in_both_modes, settings},
+    store::{Store, endpoint, in_both_modes, settings},
 };
 
 /// Everything fails from some moment on, and then stays so.
@@ -66,7 +66,7 @@ async fn connections_that_become_read_only_are_replaced() {
         ..settings()
     };
     in_both_modes(&settings, async |settings| {
-        let ServedStore { store, server } = ServedStore::new(settings).await;
+        let (server, store) = Store::served(settings).await;
         let set = |value: &str| {
             server.sql(
                 "postgres",
@@ -87,7 +87,7 @@ async fn connections_that_become_read_only_are_replaced() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_primary_that_restarts_as_a_standby_is_used_again_after_its_promotion() {
     in_both_modes(&settings(), async |settings| {
-        let ServedStore { store, mut server } = ServedStore::new(settings).await;
+        let (mut server, store) = Store::served(settings).await;
         server.stop();
         server.start_as_standby();
         fails(&store).await;
@@ -99,23 +99,27 @@ async fn a_primary_that_restarts_as_a_standby_is_used_again_after_its_promotion(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_several_hosts_the_primary_is_used() {
+    let mut stopped = PostgresServer::start();
+    stopped.stop();
     let mut standby = PostgresServer::start();
     standby.stop();
     standby.start_as_standby();
+    let read_only = PostgresServer::with(&["default_transaction_read_only=on"]);
     let primary = PostgresServer::start();
-    let hosts = [&standby, &primary]
+    let hosts = [&stopped, &standby, &read_only, &primary]
         .map(|server| format!("127.0.0.1:{}", server.port()))
         .join(",");
-    let url = format!("postgres://postgres@{hosts}/postgres");
-    works(&Store::at(&url, settings()).await).await;
-    bulk(&url)
-        .check_writable()
-        .await
-        .expect("a copy follows the primary");
-    let findings = diagnose(&endpoint(&url), &endpoint(&url), &settings(), true).await;
-    let role = findings
-        .iter()
-        .find(|finding| finding.subject == "postgres.role")
-        .expect("a finding");
-    assert_eq!(role.verdict, Verdict::Ok, "{findings:#?}");
+    for option in ["", "?target_session_attrs=read-write"] {
+        let url = format!("postgres://postgres@{hosts}/postgres{option}");
+        works(&Store::at(&url, settings()).await).await;
+        let writable = bulk(&url).check_writable().await;
+        writable.expect("a copy follows the primary");
+        let findings = diagnose(&endpoint(&url), &endpoint(&url), &settings(), true).await;
+        assert_finding(&findings, "postgres.role", Verdict::Ok, "primary");
+    }
+    for table in ["pets", "idempotency_keys"] {
+        let exists = format!("SELECT to_regclass('{table}') IS NOT NULL");
+        assert_eq!(read_only.sql("postgres", &exists), "f");
+        assert_eq!(primary.sql("postgres", &exists), "t");
+    }
 }

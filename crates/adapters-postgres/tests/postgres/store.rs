@@ -15,7 +15,6 @@ use tokio::task::JoinHandle;
 use crate::{
     metrics::connections,
     outcomes::{Success, wait_for_outcome, wait_until, wait_until_ready},
-    sql_session::SqlSession,
 };
 
 /// The storage of a process with one worker.
@@ -114,8 +113,15 @@ impl Store {
         }
     }
 
+    /// A storage with its own server, which is connected.
+    pub(crate) async fn served(settings: PostgresSettings) -> (PostgresServer, Self) {
+        let server = PostgresServer::start();
+        let store = Self::at(&server.url("postgres"), settings).await;
+        (server, store.connected().await)
+    }
+
     /// Uses and checks the storage until both succeed, and waits until all connections are up.
-    async fn connected(self) -> Self {
+    pub(crate) async fn connected(self) -> Self {
         wait_for_outcome(&self.repository, Success).await;
         wait_until_ready(&self.storage).await;
         self.wait_for_connections().await;
@@ -131,29 +137,6 @@ impl Store {
             })
         };
         wait_until("all connections", all_connected).await;
-    }
-}
-
-/// A storage that is connected to its database through a proxy, and a session that is not.
-pub(crate) struct ProxiedStore {
-    pub(crate) store: Store,
-    pub(crate) proxy: FaultProxy,
-    pub(crate) observer: SqlSession,
-    pub(crate) database: PgDatabase,
-}
-
-impl ProxiedStore {
-    pub(crate) async fn new(settings: PostgresSettings) -> Self {
-        let database = PgDatabase::new();
-        let (proxy, url) = proxy_to(database.url());
-        let store = Store::at(&url, settings).await.connected().await;
-        let observer = SqlSession::of(&database).await;
-        Self {
-            store,
-            proxy,
-            observer,
-            database,
-        }
     }
 }
 
@@ -185,23 +168,6 @@ pub(crate) fn parts(url: &str) -> (&str, u16, &str) {
             .map_or(5432, |(_, port)| port.parse().expect("a port")),
         database,
     )
-}
-
-/// A storage with its own server.
-pub(crate) struct ServedStore {
-    pub(crate) store: Store,
-    pub(crate) server: PostgresServer,
-}
-
-impl ServedStore {
-    pub(crate) async fn new(settings: PostgresSettings) -> Self {
-        let server = PostgresServer::start();
-        let store = Store::at(&server.url("postgres"), settings)
-            .await
-            .connected()
-            .await;
-        Self { store, server }
-    }
 }
 
 /// An empty repository with this retention of idempotency keys, and a guard that it needs until the test ends.

@@ -6,9 +6,10 @@ use animal_store_adapters_postgres::PostgresSettings;
 use animal_store_test_servers::PgDatabase;
 
 use crate::{
+    fixture::Fixture,
     outcomes::{Unavailable, wait_for_outcome, wait_until},
     sql_session::SqlSession,
-    store::{ProxiedStore, Store, in_both_modes, settings},
+    store::{Store, in_both_modes, settings},
 };
 
 /// A sweep every 10 to 20 ms.
@@ -118,9 +119,9 @@ async fn locked_records_are_skipped_until_they_are_unlocked() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_any_failure_sweeps_go_on() {
     in_both_modes(&sweeping(), async |settings| {
-        let mut proxied = ProxiedStore::new(settings).await;
+        let (fixture, mut proxy) = Fixture::proxied(settings).await;
         let body = "BEGIN PERFORM nextval(''attempts''); RAISE ''no''; END";
-        proxied
+        fixture
             .observer
             .run(&format!(
                 "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS '{body}'"
@@ -128,29 +129,29 @@ async fn after_any_failure_sweeps_go_on() {
             .await;
         let trigger = "BEFORE DELETE ON idempotency_keys FOR EACH ROW EXECUTE FUNCTION refuse()";
         // A sequence also counts attempts that are rolled back.
-        proxied
+        fixture
             .observer
             .run(&format!(
                 "CREATE SEQUENCE attempts; CREATE TRIGGER refuse {trigger}"
             ))
             .await;
-        records(&proxied.observer, 10, EXPIRED).await;
+        records(&fixture.observer, 10, EXPIRED).await;
         let attempts = "attempts WHERE last_value >= 3";
         wait_until("three attempts", async || {
-            proxied.observer.count(attempts).await == 1
+            fixture.observer.count(attempts).await == 1
         })
         .await;
-        assert_eq!(proxied.observer.count("idempotency_keys").await, 10);
-        proxied.proxy.refuse();
-        wait_for_outcome(&proxied.store.repository, Unavailable).await;
-        proxied.observer.wait_for_backends(0).await;
-        proxied
+        assert_eq!(fixture.observer.count("idempotency_keys").await, 10);
+        proxy.refuse();
+        wait_for_outcome(&fixture.store.repository, Unavailable).await;
+        fixture.observer.wait_for_backends(0).await;
+        fixture
             .observer
             .run("DROP TRIGGER refuse ON idempotency_keys")
             .await;
-        assert_eq!(proxied.observer.count("idempotency_keys").await, 10);
-        proxied.proxy.heal();
-        proxied.observer.wait_for_rows("idempotency_keys", 0).await;
+        assert_eq!(fixture.observer.count("idempotency_keys").await, 10);
+        proxy.heal();
+        fixture.observer.wait_for_rows("idempotency_keys", 0).await;
     })
     .await;
 }
