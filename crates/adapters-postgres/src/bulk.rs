@@ -24,7 +24,7 @@ use self::snapshot::{PgSnapshot, SNAPSHOT};
 use crate::{
     PgEndpoint, PostgresSettings,
     checks::{CANNOT_CREATE, advance_sequence, missing_permissions},
-    pet_row::{Array, COLUMNS, RECORD_COLUMNS, arrays, column_names, unnest},
+    pet_row::{COLUMNS, RECORD_COLUMNS, array, arrays, column_names, unnest},
     transaction::Database,
 };
 
@@ -94,15 +94,15 @@ impl BulkStorage for PgBulkStorage {
             ],
         ]
         .concat();
-        let since_1970 = pets
-            .iter()
-            .map(|stored| Duration::from_micros(stored.created_at.micros().unsigned_abs()));
-        let created_at: Vec<_> = since_1970
-            .map(|since_1970| UNIX_EPOCH + since_1970)
-            .collect();
+        let created_at = |stored: &StoredPet| {
+            let micros = stored.created_at.micros().unsigned_abs();
+            UNIX_EPOCH + Duration::from_micros(micros)
+        };
         let mut arrays = arrays(pets.iter().map(|stored| stored.pet.new_pet()));
-        arrays.extend([Box::new(ids) as _, Box::new(created_at) as _]);
-        let (names, given) = (column_names(&columns), unnest(&columns));
+        arrays.push(array(ids.into_iter()));
+        arrays.push(array(pets.iter().map(created_at)));
+        let names = column_names(&columns);
+        let given = unnest(&columns);
         let insert = format!("INSERT INTO pets ({names}) SELECT {names} FROM {given}");
         let written = match connection.write(&insert, &columns, &arrays).await {
             Err(error) if error.refusal() == Some(&SqlState::UNIQUE_VIOLATION) => return Ok(false),
@@ -122,33 +122,21 @@ impl BulkStorage for PgBulkStorage {
     ) -> Result<(), StoreFailure> {
         records.sort_by(|one, other| one.key.cmp(&other.key));
         records.dedup_by(|one, other| one.key == other.key);
-        let (columns, given) = (column_names(RECORD_COLUMNS), unnest(RECORD_COLUMNS));
+        let columns = column_names(RECORD_COLUMNS);
+        let given = unnest(RECORD_COLUMNS);
         let insert = format!(
             "INSERT INTO idempotency_keys AS found ({columns}) SELECT {columns} FROM {given} ORDER BY ordinal
             ON CONFLICT (api_key_id, key_digest) DO UPDATE SET
                 pet_digest = excluded.pet_digest, pet_id = excluded.pet_id, expires_at = excluded.expires_at
             WHERE found.expires_at <= now()"
         );
-        let api_keys: Vec<_> = records
-            .iter()
-            .map(|record| record.key.api_key.as_str())
-            .collect();
-        let key_digests: Vec<_> = records
-            .iter()
-            .map(|record| record.key.digest.as_slice())
-            .collect();
-        let pet_digests: Vec<_> = records
-            .iter()
-            .map(|record| record.pet_digest.0.as_slice())
-            .collect();
-        let pet_ids: Vec<_> = records.iter().map(|record| record.pet_id.get()).collect();
-        let expiries: Vec<_> = records.iter().map(|record| record.expires_at).collect();
-        let arrays: [Array<'_>; 5] = [
-            Box::new(api_keys),
-            Box::new(key_digests),
-            Box::new(pet_digests),
-            Box::new(pet_ids),
-            Box::new(expiries),
+        let records = || records.iter();
+        let arrays = [
+            array(records().map(|record| record.key.api_key.as_str())),
+            array(records().map(|record| record.key.digest.as_slice())),
+            array(records().map(|record| record.pet_digest.0.as_slice())),
+            array(records().map(|record| record.pet_id.get())),
+            array(records().map(|record| record.expires_at)),
         ];
         let connection = self.0.connect().await?;
         connection.begin("").await?;

@@ -59,12 +59,15 @@ pub(crate) type Array<'a> = Box<dyn ToSql + Sync + Send + 'a>;
 
 /// Returns the values of [`COLUMNS`], in that order.
 pub(crate) fn arrays<'a>(pets: impl Iterator<Item = &'a NewPet> + Clone) -> Vec<Array<'a>> {
-    let names: Vec<_> = pets.clone().map(|pet| pet.name().as_str()).collect();
-    let categories: Vec<_> = pets.clone().map(|pet| pet.category_id().get()).collect();
-    let statuses: Vec<_> = pets
-        .map(|pet| pet.status().map(PetStatus::number))
-        .collect();
-    vec![Box::new(names), Box::new(categories), Box::new(statuses)]
+    vec![
+        array(pets.clone().map(|pet| pet.name().as_str())),
+        array(pets.clone().map(|pet| pet.category_id().get())),
+        array(pets.map(|pet| pet.status().map(PetStatus::number))),
+    ]
+}
+
+pub(crate) fn array<'a, T: ToSql + Sync + Send + 'a>(values: impl Iterator<Item = T>) -> Array<'a> {
+    Box::new(values.collect::<Vec<_>>())
 }
 
 /// Returns the names of columns as a list: `name, status`.

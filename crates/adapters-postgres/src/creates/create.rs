@@ -12,7 +12,7 @@ use super::in_flight_keys::InFlightKey;
 use crate::{
     PostgresSettings,
     batching::{Affected, Executed, Failure},
-    pet_row::{Array, COLUMNS, RECORD_COLUMNS, arrays, column_names, unnest},
+    pet_row::{Array, COLUMNS, RECORD_COLUMNS, array, arrays, column_names, unnest},
 };
 
 /// Greatest number of pets in a batch.
@@ -49,22 +49,15 @@ impl Request for Create {
 /// The values of the columns, for a batch.
 pub(super) fn parameters<'a>(creates: &[&'a Create]) -> Vec<Array<'a>> {
     let mut arrays = arrays(creates.iter().map(|create| &*create.pet));
-    let keys: Vec<_> = creates
+    let in_flight = creates
         .iter()
-        .filter_map(|create| Some(&create.in_flight.as_ref()?.key))
-        .collect();
-    if !keys.is_empty() {
-        let api_keys: Vec<_> = keys.iter().map(|key| key.api_key.as_str()).collect();
-        let key_digests: Vec<_> = keys.iter().map(|key| &key.digest[..]).collect();
-        let pet_digests: Vec<_> = creates
-            .iter()
-            .map(|create| PetDigest::from_pet(&create.pet).0.to_vec())
-            .collect();
-        arrays.extend([
-            Box::new(api_keys) as Array<'a>,
-            Box::new(key_digests),
-            Box::new(pet_digests),
-        ]);
+        .filter_map(|create| create.in_flight.as_ref());
+    let keys = in_flight.map(|in_flight| &in_flight.key);
+    if keys.clone().next().is_some() {
+        let pet_digest = |create: &&Create| PetDigest::from_pet(&create.pet).0.to_vec();
+        arrays.push(array(keys.clone().map(|key| key.api_key.as_str())));
+        arrays.push(array(keys.map(|key| &key.digest[..])));
+        arrays.push(array(creates.iter().map(pet_digest)));
     }
     arrays
 }
@@ -72,7 +65,8 @@ pub(super) fn parameters<'a>(creates: &[&'a Create]) -> Vec<Array<'a>> {
 /// Ids ascend with the positions. The id of a create is found by its position, because the order of RETURNING is not
 /// guaranteed. A row that a trigger suppressed is missing; a row whose id a trigger changed has no position.
 pub(super) fn plain_statement() -> (String, Vec<Type>) {
-    let (pet, given) = (column_names(COLUMNS), unnest(COLUMNS));
+    let pet = column_names(COLUMNS);
+    let given = unnest(COLUMNS);
     let statement = format!(
         "WITH given AS MATERIALIZED (
             SELECT nextval('pets_id_seq') AS id, given.* FROM {given}
@@ -92,7 +86,8 @@ pub(super) fn plain_statement() -> (String, Vec<Type>) {
 /// wait for each other.
 pub(super) fn keyed_statement(settings: &PostgresSettings) -> (String, Vec<Type>) {
     let columns = [COLUMNS, &RECORD_COLUMNS[..3]].concat();
-    let (pet, given) = (column_names(COLUMNS), unnest(&columns));
+    let pet = column_names(COLUMNS);
+    let given = unnest(&columns);
     let retention = settings.idempotency_retention.as_millis();
     let statement = format!(
         "WITH given AS MATERIALIZED (
