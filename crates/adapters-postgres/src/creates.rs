@@ -154,7 +154,8 @@ mod tests {
     async fn the_retry_of_a_create_whose_record_is_locked_is_alone_in_its_batch() {
         let [metrics] = QueueMetrics::register(&mut Registry::default(), ["create"]);
         let [(plain, _), (keyed, takers)] = [(); 2].map(|()| queue(10, None, metrics.clone()));
-        let (taker, timeout) = (takers.taker(), Duration::from_secs(1));
+        let taker = takers.taker();
+        let timeout = Duration::from_secs(1);
         let creates = Creates {
             plain,
             keyed,

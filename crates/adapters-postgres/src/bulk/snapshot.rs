@@ -29,10 +29,8 @@ impl StorageSnapshot for PgSnapshot {
     ) -> Result<Vec<StoredPet>, StoreFailure> {
         let select =
             format!("SELECT {PET}, created_at FROM pets WHERE id > $1 ORDER BY id LIMIT $2");
-        let (after, limit) = (
-            after.map_or(0, PetId::get),
-            i64::try_from(limit).unwrap_or(i64::MAX),
-        );
+        let after = after.map_or(0, PetId::get);
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let rows = self
             .0
             .query(&select, &[(&after, Type::INT8), (&limit, Type::INT8)])

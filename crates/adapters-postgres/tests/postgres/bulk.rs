@@ -125,7 +125,8 @@ async fn an_invalid_row_is_reported_by_its_place() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_invalid_record_is_reported_by_its_place() {
     let database = empty_tables().await;
-    let (bulk, session) = (bulk(database.url()), SqlSession::of(&database).await);
+    let bulk = bulk(database.url());
+    let session = SqlSession::of(&database).await;
     for change in [
         "api_key_id = 'a b'",
         "key_digest = 'x'",

@@ -127,7 +127,8 @@ async fn a_check_names_every_missing_permission() {
     let database = empty_tables().await;
     database.sql("REVOKE CREATE ON SCHEMA public FROM PUBLIC");
     let user = database.user();
-    let (bulk, role) = (bulk(&user.url), &user.name);
+    let bulk = bulk(&user.url);
+    let role = &user.name;
     let missing = async || {
         let error = bulk
             .check_writable()

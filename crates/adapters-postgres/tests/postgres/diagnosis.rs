@@ -301,10 +301,8 @@ async fn a_server_that_stops_responding_ends_the_diagnosis_with_what_was_found_b
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn through_a_pooler_the_diagnosis_leaves_nothing_behind() {
     let pooled = Pooled::with(2, pooling()).await;
-    let (through, direct) = (
-        endpoint(&pooled.url()),
-        endpoint(&pooled.server.url("postgres")),
-    );
+    let through = endpoint(&pooled.url());
+    let direct = endpoint(&pooled.server.url("postgres"));
     let found = diagnose(&through, &direct, &pooling(), true).await;
     // The test server is not durable.
     assert_eq!(conspicuous(&found), ["postgres.durability"], "{found:#?}");

@@ -105,7 +105,8 @@ impl Case<'_> {
 
 /// Starting `psql` for each case would take most of the time.
 async fn observer(server: &PostgresServer) -> SqlSession {
-    let (folder, port) = (server.socket_directory().display(), server.port());
+    let folder = server.socket_directory().display();
+    let port = server.port();
     SqlSession::at(&format!(
         "postgres:///postgres?host={folder}&port={port}&user=postgres"
     ))

@@ -64,7 +64,8 @@ impl Fixture {
 
     /// Starts to add a pet. It is in the queue, or was refused, when this returns.
     pub(crate) fn begin(&self, name: impl Into<String>) -> BoxFuture<'static, AddResult> {
-        let (repository, name) = (Arc::clone(&self.store.repository), name.into());
+        let repository = Arc::clone(&self.store.repository);
+        let name = name.into();
         poll_once(async move { add(&repository, &name).await }.boxed())
     }
 

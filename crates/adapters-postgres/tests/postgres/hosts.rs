@@ -61,10 +61,8 @@ async fn options_of_the_url_are_used_beside_those_of_the_adapter() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_folder_of_a_unix_socket_is_a_host() {
     let server = PostgresServer::start();
-    let (folder, port) = (
-        server.socket_directory().to_str().expect("UTF-8"),
-        server.port(),
-    );
+    let folder = server.socket_directory().to_str().expect("UTF-8");
+    let port = server.port();
     let encoded = folder.replace('/', "%2F");
     for (number, url) in [
         format!("postgres:///postgres?host={folder}&port={port}&user=postgres"),

@@ -99,7 +99,8 @@ impl Fixture {
 
     /// Starts to add a pet with its key. It is in the queue, or was refused, when this returns.
     pub(crate) fn begin_keyed(&self, name: &str) -> BoxFuture<'static, Keyed> {
-        let (repository, name) = (Arc::clone(&self.store.repository), name.to_owned());
+        let repository = Arc::clone(&self.store.repository);
+        let name = name.to_owned();
         poll_once(async move { add_keyed(&repository, &name).await }.boxed())
     }
 

@@ -58,7 +58,8 @@ async fn a_request_waits_for_other_requests_with_its_key_in_any_process() {
             fixture.observer.run("DELETE FROM idempotency_keys; SELECT pg_advisory_lock(7)").await;
             let first = fixture.begin_keyed("slow");
             fixture.observer.wait_for_locks("advisory", 1).await;
-            let (again, another) = (other_store.repository.clone(), third.repository.clone());
+            let again = other_store.repository.clone();
+            let another = third.repository.clone();
             let again = tokio::spawn(async move { add_keyed(&again, "slow").await });
             fixture.observer.wait_for_locks("%", 2).await;
             if commits {
@@ -119,7 +120,8 @@ fn a_request_whose_timeout_passes_in_the_queue_or_while_its_key_is_in_flight_is_
         };
         let mut first = fixture.begin_keyed("first");
         waiting_for(1).await;
-        let (waiting, again) = (fixture.begin_keyed("waiting"), fixture.begin_keyed("first"));
+        let waiting = fixture.begin_keyed("waiting");
+        let again = fixture.begin_keyed("first");
         two_thirds_of_the_timeout(timeout).await;
         locking.run("SELECT pg_advisory_unlock(1)").await;
         waiting_for(2).await;

@@ -131,10 +131,8 @@ async fn batches_of_the_same_keys_never_deadlock_in_any_order_and_with_any_defau
             );
             database.sql(&format!("{set} = '{isolation}'"));
             let observer = SqlSession::of(&database).await;
-            let (mut stores, mut names) = (
-                Vec::new(),
-                (0..100).map(|name| name.to_string()).collect::<Vec<_>>(),
-            );
+            let mut stores = Vec::new();
+            let mut names = (0..100).map(|name| name.to_string()).collect::<Vec<_>>();
             for _ in 0..3 {
                 stores.push(Store::at(database.url(), settings.clone()).await);
             }

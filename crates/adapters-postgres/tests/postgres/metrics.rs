@@ -91,7 +91,9 @@ async fn a_batch_is_counted_with_its_duration_and_the_wait_of_each_request() {
             ["queue_wait_seconds_sum", "batch_duration_seconds_sum"]
                 .map(|name| value::<f64>(registry, &format!("storage_{name}{{kind=\"create\"}}")))
         };
-        let (counts_before, seconds_before, start) = (counts(), seconds(), Instant::now());
+        let counts_before = counts();
+        let seconds_before = seconds();
+        let start = Instant::now();
         let first = fixture.block().await;
         let batch = ["a", "b", "c"].map(|name| fixture.begin(name));
         let held = Instant::now();

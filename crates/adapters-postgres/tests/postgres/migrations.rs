@@ -178,7 +178,8 @@ async fn while_another_process_changes_the_schema_and_builds_an_index_nothing_is
         .await
         .expect("the lock");
     let migrations = Arc::new(migrations(database.url()));
-    let (start, waiting) = (Instant::now(), Arc::clone(&migrations));
+    let start = Instant::now();
+    let waiting = Arc::clone(&migrations);
     let waiting = tokio::spawn(async move { waiting.run().await });
     let waits = "SELECT count(*) FROM pg_stat_activity
         WHERE datname = current_database() AND application_name LIKE 'animal-store %' AND query LIKE '%advisory_lock%'";
@@ -260,10 +261,8 @@ async fn a_start_waits_until_the_tables_are_free_and_delays_queries_by_less_than
  {
     let database = PgDatabase::new();
     database.sql(CHANGE);
-    let (reading, observer) = (
-        SqlSession::of(&database).await,
-        SqlSession::of(&database).await,
-    );
+    let reading = SqlSession::of(&database).await;
+    let observer = SqlSession::of(&database).await;
     reading
         .run("BEGIN; LOCK TABLE other IN ACCESS SHARE MODE")
         .await;
@@ -285,7 +284,8 @@ async fn a_start_waits_until_the_tables_are_free_and_delays_queries_by_less_than
         .expect("milliseconds");
     assert!((1..1000).contains(&timeout), "{timeout}");
 
-    let (url, other_url) = (database.url().to_owned(), database.url().to_owned());
+    let url = database.url().to_owned();
+    let other_url = database.url().to_owned();
     let start = tokio::spawn(async move {
         start_storage(endpoint(&url), endpoint(&other_url), settings()).await
     });

@@ -42,10 +42,8 @@ impl Pooled {
     pub(crate) async fn with(pool_size: u32, settings: PostgresSettings) -> Self {
         let server = PostgresServer::start();
         let bouncer = PgBouncer::start(server.port(), "transaction", pool_size);
-        let (through, direct) = (
-            endpoint(&bouncer.url("postgres")),
-            endpoint(&server.url("postgres")),
-        );
+        let through = endpoint(&bouncer.url("postgres"));
+        let direct = endpoint(&server.url("postgres"));
         let (storage, _) = start_storage(through, direct, settings)
             .await
             .expect("a storage");

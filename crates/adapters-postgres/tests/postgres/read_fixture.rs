@@ -124,7 +124,8 @@ impl ReadFixture {
     /// Replaces all pets.
     async fn replace_pets(&mut self, pets: Vec<Pet>) {
         let row = |pet: &Pet| {
-            let (id, name) = (pet.id().get(), pet.new_pet().name().as_str());
+            let id = pet.id().get();
+            let name = pet.new_pet().name().as_str();
             let status = pet
                 .new_pet()
                 .status()
@@ -215,7 +216,8 @@ impl ReadFixture {
             }
             let mut parts = report.split('|').map(str::to_owned);
             let [pid, time, id, text] = [(); 4].map(|()| parts.next().expect("a part of a report"));
-            let (execution, id) = ([pid, time], id.parse().expect("an id"));
+            let execution = [pid, time];
+            let id = id.parse().expect("an id");
             match statements
                 .iter_mut()
                 .rev()

@@ -205,14 +205,10 @@ async fn every_read_is_an_index_scan(client: &Client) {
         reads_only_its_own_rows(client, gets, &array(ids.iter()), 1, count).await;
     }
     for lists in LISTS.chunks(1).chain([&LISTS.repeat(10)[..]]) {
-        let (after, limits) = (
-            array(lists.iter().map(|list| list.0)),
-            array(lists.iter().map(|_| LIMIT)),
-        );
-        let (values, count) = (
-            format!("{after}, {limits}"),
-            lists.iter().map(|list| list.1).sum(),
-        );
+        let after = array(lists.iter().map(|list| list.0));
+        let limits = array(lists.iter().map(|_| LIMIT));
+        let values = format!("{after}, {limits}");
+        let count = lists.iter().map(|list| list.1).sum();
         reads_only_its_own_rows(client, several, &values, length(lists.iter()), count).await;
     }
     for lists in LISTS_BY_STATUS
@@ -224,10 +220,8 @@ async fn every_read_is_an_index_scan(client: &Client) {
             array(lists.iter().map(|list| list.1)),
         ];
         let limits = array(lists.iter().map(|_| LIMIT));
-        let (values, count) = (
-            format!("{after}, {limits}, {statuses}"),
-            lists.iter().map(|list| list.2).sum(),
-        );
+        let values = format!("{after}, {limits}, {statuses}");
+        let count = lists.iter().map(|list| list.2).sum();
         reads_only_its_own_rows(
             client,
             several_by_status,

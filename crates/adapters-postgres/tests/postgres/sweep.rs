@@ -95,10 +95,8 @@ async fn one_sweep_deletes_several_batches() {
 async fn locked_records_are_skipped_until_they_are_unlocked() {
     let database = PgDatabase::new();
     let _store = Store::at(database.url(), sweeping()).await;
-    let (locking, observer) = (
-        SqlSession::of(&database).await,
-        SqlSession::of(&database).await,
-    );
+    let locking = SqlSession::of(&database).await;
+    let observer = SqlSession::of(&database).await;
     records(&observer, 1200, "now() + interval '1 second'").await;
     locking
         .run("BEGIN; SELECT FROM idempotency_keys FOR UPDATE")

@@ -40,8 +40,11 @@ pub(super) fn parse(url: &str) -> Result<(Vec<Config>, CertificateCheck), PgEndp
              %3F",
         )?;
     }
-    let (mut ssl_mode, mut root_certificates, mut options) = (None, None, String::new());
-    let (mut has_password, mut has_keepalives) = (false, false);
+    let mut ssl_mode = None;
+    let mut root_certificates = None;
+    let mut options = String::new();
+    let mut has_password = false;
+    let mut has_keepalives = false;
     for (number, option) in (1..).zip(query.split('&').filter(|option| !option.is_empty())) {
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
         let [name, value] = [name, value].map(|text| percent_decode_str(text).decode_utf8_lossy());
@@ -104,7 +107,8 @@ pub(super) fn parse(url: &str) -> Result<(Vec<Config>, CertificateCheck), PgEndp
 fn config(url: &str) -> Option<Config> {
     let config: Config = url.parse().ok()?;
     let is_named = |host: &Host| !matches!(host, Host::Tcp(name) if name.is_empty());
-    let (hosts, ports) = (config.get_hosts(), config.get_ports());
+    let hosts = config.get_hosts();
+    let ports = config.get_ports();
     let has_hosts = !hosts.is_empty() && hosts.iter().all(is_named);
     let has_ports = !ports.contains(&0) && (ports.len() <= 1 || ports.len() == hosts.len());
     (has_hosts && has_ports && config.get_dbname().is_some()).then_some(config)
