@@ -112,23 +112,16 @@ mod tests {
         TrustedProxies::parse(&texts.iter().map(ToString::to_string).collect::<Vec<_>>())
     }
 
-    /// Asserts the client of a request from the trusted proxy 10.0.0.1 with these values of `X-Forwarded-For`.
+    /// Asserts the client of a request from a peer with these values of `X-Forwarded-For`.
     #[track_caller]
-    fn assert_client(values: &[&str], expected: &str) {
-        assert_client_of("10.0.0.1", values, expected);
-    }
-
-    #[track_caller]
-    fn assert_client_of(peer: &str, values: &[&str], expected: &str) {
-        let mut map = HeaderMap::new();
+    fn assert_client(peer: &str, values: &[&str], expected: &str) {
+        let mut headers = HeaderMap::new();
         for value in values {
-            map.append(
-                X_FORWARDED_FOR,
-                HeaderValue::from_bytes(value.as_bytes()).unwrap(),
-            );
+            let value = HeaderValue::from_bytes(value.as_bytes()).unwrap();
+            headers.append(X_FORWARDED_FOR, value);
         }
         let proxies = proxies(&["10.0.0.0/8", "2001:db8::1"]).unwrap();
-        let client = proxies.client_address(peer.parse().unwrap(), &map);
+        let client = proxies.client_address(peer.parse().unwrap(), &headers);
         assert_eq!(client.to_string(), expected, "{peer} {values:?}");
     }
 
@@ -171,73 +164,54 @@ mod tests {
     }
 
     #[test]
-    fn the_headers_of_an_untrusted_peer_are_ignored() {
+    fn the_headers_of_an_untrusted_peer_and_forwarded_are_ignored() {
         for peer in ["192.0.2.9", "2001:db8::2"] {
-            assert_client_of(peer, &["203.0.113.1"], peer);
+            assert_client(peer, &["203.0.113.1"], peer);
         }
-        assert_client_of("192.0.2.9", &[], "192.0.2.9");
-        let address = IpAddr::from([10, 0, 0, 1]);
-        assert_eq!(
-            TrustedProxies::default().client_address(address, &HeaderMap::new()),
-            address
-        );
-        let forwarded =
-            HeaderMap::from_iter([(FORWARDED, HeaderValue::from_static("for=203.0.113.1"))]);
-        assert_eq!(
-            proxies(&["10.0.0.1"])
-                .unwrap()
-                .client_address(address, &forwarded),
-            address
-        );
+        assert_client("192.0.2.9", &[], "192.0.2.9");
+        let value = HeaderValue::from_static("for=203.0.113.1");
+        let headers = HeaderMap::from_iter([(FORWARDED, value)]);
+        let peer = IpAddr::from([10, 0, 0, 1]);
+        let proxies = proxies(&["10.0.0.1"]).unwrap();
+        assert_eq!(proxies.client_address(peer, &headers), peer);
     }
 
     #[test]
     fn the_client_is_the_rightmost_address_that_is_not_a_trusted_proxy() {
-        assert_client(&[], "10.0.0.1");
-        assert_client(&["203.0.113.1"], "203.0.113.1");
-        assert_client(
-            &["198.51.100.1, 203.0.113.1,10.0.0.2 , 10.0.0.3"],
-            "203.0.113.1",
-        );
-        assert_client(&["10.0.0.3, 10.0.0.2"], "10.0.0.3");
-        assert_client(&["198.51.100.1", "203.0.113.1"], "203.0.113.1");
-        for empty in ["", ",", " ,\t, ", &",".repeat(30_000)] {
-            assert_client(
-                &[&format!("203.0.113.1,{empty}, 10.0.0.2,{empty}")],
+        let proxy = "10.0.0.1";
+        for (values, expected) in [
+            (&[][..], proxy),
+            (&["203.0.113.1"], "203.0.113.1"),
+            (
+                &["198.51.100.1, 203.0.113.1,10.0.0.2 , 10.0.0.3"],
                 "203.0.113.1",
-            );
-            assert_client(&["203.0.113.1", empty], "203.0.113.1");
-            assert_client(&[empty], "10.0.0.1");
+            ),
+            (&["10.0.0.3, 10.0.0.2"], "10.0.0.3"),
+            (&["198.51.100.1", "203.0.113.1"], "203.0.113.1"),
+            (&["::ffff:10.0.0.2,::ffff:192.0.2.1"], "192.0.2.1"),
+        ] {
+            assert_client(proxy, values, expected);
         }
-        assert_client_of("2001:db8::1", &["203.0.113.1"], "203.0.113.1");
-        assert_client_of(
-            "10.0.0.1",
-            &["::ffff:10.0.0.2,::ffff:192.0.2.1"],
-            "192.0.2.1",
-        );
+        assert_client("2001:db8::1", &["203.0.113.1"], "203.0.113.1");
+        for empty in ["", ",", " ,\t, ", &",".repeat(30_000)] {
+            let with_empty = format!("203.0.113.1,{empty}, 10.0.0.2,{empty}");
+            assert_client(proxy, &[&with_empty], "203.0.113.1");
+            assert_client(proxy, &["203.0.113.1", empty], "203.0.113.1");
+            assert_client(proxy, &[empty], proxy);
+        }
     }
 
     #[test]
     fn an_element_without_an_address_ends_the_walk_and_hides_no_address_behind_it() {
-        for element in [
-            "unknown",
-            "_hidden",
-            "203.0.113",
-            "é",
-            "10.0.0.2.",
-            "for=10.0.0.9",
-        ] {
-            assert_client(&[&format!("203.0.113.1, {element}, 10.0.0.2")], "10.0.0.2");
-            assert_client(&[&format!("203.0.113.1, {element}")], "10.0.0.1");
+        let proxy = "10.0.0.1";
+        for element in ["unknown", "203.0.113", "é", "10.0.0.2.", "for=10.0.0.9"] {
+            let between = format!("203.0.113.1, {element}, 10.0.0.2");
+            assert_client(proxy, &[&between], "10.0.0.2");
+            assert_client(proxy, &[&format!("203.0.113.1, {element}")], proxy);
         }
-        for sent in [
-            "\"",
-            "\\",
-            "\"203.0.113.1",
-            "203.0.113.1, \"10.0.0.2",
-            "\"a\\\"",
-        ] {
-            assert_client(&[&format!("{sent}, 203.0.113.9")], "203.0.113.9");
+        for sent in ["\"", "\\", "\"203.0.113.1", "203.0.113.1, \"10.0.0.2"] {
+            let before = format!("{sent}, 203.0.113.9");
+            assert_client(proxy, &[&before], "203.0.113.9");
         }
     }
 

@@ -29,14 +29,40 @@ fn with_failing_directory(error: fn() -> StoreFailure) -> Service {
     Service::start_with(MockPetRepository::new(), directory, change)
 }
 
+/// The response to a failure: `Retry-After`, status, code and message.
+type Failure = (Option<&'static str>, u16, &'static str, &'static str);
+
+const UNAVAILABLE: Failure = (
+    Some("1"),
+    503,
+    "unavailable",
+    "the service is unavailable; retry later",
+);
+const OVERLOADED: Failure = (
+    Some("1"),
+    503,
+    "overloaded",
+    "the service is overloaded; retry later",
+);
+const INTERNAL: Failure = (None, 500, "internal_error", "internal error");
+const UNKNOWN: Failure = (
+    None,
+    503,
+    "outcome_unknown",
+    "the pet may have been added; check before you retry without an Idempotency-Key",
+);
+
+/// Failures of a store, with the responses to them.
+const STORE_FAILURES: [(fn() -> StoreFailure, Failure); 5] = [
+    (|| StoreFailure::Unavailable(SECRET.into()), UNAVAILABLE),
+    (|| StoreFailure::Timeout, UNAVAILABLE),
+    (|| StoreFailure::Overloaded, OVERLOADED),
+    (|| StoreFailure::Corrupt(SECRET.into()), INTERNAL),
+    (|| StoreFailure::OutcomeUnknown(SECRET.into()), UNKNOWN),
+];
+
 #[track_caller]
-fn assert_failure(
-    response: &Response,
-    retry_after: Option<&str>,
-    status: u16,
-    code: &str,
-    message: &str,
-) {
+fn assert_failure(response: &Response, (retry_after, status, code, message): Failure) {
     assert_eq!(response.assert_error(status, code), message);
     response
         .assert_header("Retry-After", retry_after)
@@ -46,142 +72,64 @@ fn assert_failure(
     assert!(response.header("X-Request-Id").is_some(), "{response:?}");
 }
 
+/// Asserts how many of three refusals count for this limit.
+#[track_caller]
+fn assert_shed(service: &Service, limit: &str, failure: Failure) {
+    let shed = if failure == OVERLOADED { 3 } else { 0 };
+    let series = format!("http_requests_shed_total{{reason=\"{limit}\"}} {shed}");
+    service.assert_metrics(&[&series]);
+}
+
 #[test]
 fn a_failure_of_the_storage_has_the_code_of_its_cause_and_only_an_overload_is_counted_as_shed() {
-    let unavailable = "the service is unavailable; retry later";
-    let overloaded = "the service is overloaded; retry later";
-    let unknown = "the pet may have been added; check before you retry without an Idempotency-Key";
+    for (error, failure) in STORE_FAILURES {
+        let service = with_repository(|repository| {
+            repository
+                .expect_add()
+                .returning(move |_| Err(error().into()));
+            repository
+                .expect_list()
+                .returning(move |_, _, _| Err(error()));
+            repository.expect_find().returning(move |_| Err(error()));
+        });
+        assert_failure(&service.create().send(), failure);
+        assert_failure(&service.get(""), failure);
+        assert_failure(&service.get("/1"), failure);
+        assert_shed(&service, "storage_queue", failure);
+    }
+}
+
+#[test]
+fn a_failure_because_of_an_idempotency_key_has_its_code() {
     let conflict = "an earlier request with this Idempotency-Key is in flight; retry later";
     let mismatch = "this Idempotency-Key was used for another pet";
-    for (error, retry_after, status, code, message) in [
+    for (error, failure) in [
         (
-            || StoreFailure::Unavailable(SECRET.into()).into(),
-            Some("1"),
-            503,
-            "unavailable",
-            unavailable,
-        ),
-        (
-            || StoreFailure::Timeout.into(),
-            Some("1"),
-            503,
-            "unavailable",
-            unavailable,
-        ),
-        (
-            || StoreFailure::Overloaded.into(),
-            Some("1"),
-            503,
-            "overloaded",
-            overloaded,
-        ),
-        (
-            || StoreFailure::Corrupt(SECRET.into()).into(),
-            None,
-            500,
-            "internal_error",
-            "internal error",
-        ),
-        (
-            || StoreFailure::OutcomeUnknown(SECRET.into()).into(),
-            None,
-            503,
-            "outcome_unknown",
-            unknown,
-        ),
-        (
-            || AddPetError::IdempotencyConflict,
-            Some("1"),
-            409,
-            "idempotency_conflict",
-            conflict,
+            (|| AddPetError::IdempotencyConflict) as fn() -> AddPetError,
+            (Some("1"), 409, "idempotency_conflict", conflict),
         ),
         (
             || AddPetError::IdempotencyMismatch,
-            None,
-            422,
-            "idempotency_mismatch",
-            mismatch,
+            (None, 422, "idempotency_mismatch", mismatch),
         ),
-    ]
-        as [(fn() -> AddPetError, _, _, _, _); 7]
-    {
-        let failure = move || match error() {
-            AddPetError::Store(failure) => Some(failure),
-            _ => None,
-        };
+    ] {
         let service = with_repository(|repository| {
             repository.expect_add().returning(move |_| Err(error()));
-            repository
-                .expect_list()
-                .returning(move |_, _, _| failure().map_or(Ok(vec![]), Err));
-            repository
-                .expect_find()
-                .returning(move |_| failure().map_or(Ok(None), Err));
         });
-
         let created = service.create().header("Idempotency-Key", "order-1").send();
-        assert_failure(&created, retry_after, status, code, message);
-        if failure().is_some() {
-            assert_failure(&service.get(""), retry_after, status, code, message);
-            assert_failure(&service.get("/1"), retry_after, status, code, message);
-        }
-        let shed = if code == "overloaded" { 3 } else { 0 };
-        service.assert_metrics(&[&format!(
-            "http_requests_shed_total{{reason=\"storage_queue\"}} {shed}"
-        )]);
+        assert_failure(&created, failure);
     }
 }
 
 #[test]
 fn a_failure_of_the_directory_is_never_a_401_and_its_refusals_are_counted_as_shed() {
-    let (unavailable, overloaded) = (
-        "the service is unavailable; retry later",
-        "the service is overloaded; retry later",
-    );
-    for (error, retry_after, status, code, message, shed) in [
-        (
-            || StoreFailure::Unavailable(SECRET.into()),
-            Some("1"),
-            503,
-            "unavailable",
-            unavailable,
-            0,
-        ),
-        (
-            || StoreFailure::Timeout,
-            Some("1"),
-            503,
-            "unavailable",
-            unavailable,
-            0,
-        ),
-        (
-            || StoreFailure::Overloaded,
-            Some("1"),
-            503,
-            "overloaded",
-            overloaded,
-            3,
-        ),
-        (
-            || StoreFailure::Corrupt(SECRET.into()),
-            None,
-            500,
-            "internal_error",
-            "internal error",
-            0,
-        ),
-    ]
-        as [(fn() -> StoreFailure, _, _, _, _, u32); 4]
-    {
-        let service = with_failing_directory(error);
+    // A look-up has no unknown outcome.
+    for (error, failure) in &STORE_FAILURES[..4] {
+        let service = with_failing_directory(*error);
         for _ in 0..3 {
-            assert_failure(&service.get(""), retry_after, status, code, message);
+            assert_failure(&service.get(""), *failure);
         }
-        service.assert_metrics(&[&format!(
-            "http_requests_shed_total{{reason=\"key_lookups\"}} {shed}"
-        )]);
+        assert_shed(&service, "key_lookups", *failure);
     }
 }
 
@@ -197,13 +145,7 @@ fn a_panic_is_a_500_which_is_counted_and_the_service_goes_on() {
             .returning(|_, _, _| Ok(vec![pet(1)]));
     });
 
-    assert_failure(
-        &service.get("/1"),
-        None,
-        500,
-        "internal_error",
-        "internal error",
-    );
+    assert_failure(&service.get("/1"), INTERNAL);
     service.assert_metrics(&[
         r#"http_requests_total{operation="getPet",method="GET",status="500"} 1"#,
         r#"http_request_duration_seconds_count{operation="getPet"} 1"#,

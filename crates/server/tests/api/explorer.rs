@@ -127,14 +127,3 @@ fn the_root_and_the_page_with_a_slash_redirect_to_the_page_behind_any_base_path(
         app.anonymous("HEAD", path).send().assert_head_of(&redirect);
     }
 }
-
-#[test]
-fn caches_ask_again_for_the_page_and_for_the_document() {
-    let app = TestApp::start();
-    for path in ["/docs", "/openapi.json"] {
-        app.anonymous("GET", path)
-            .send()
-            .assert_status(200)
-            .assert_header("Cache-Control", Some("no-cache"));
-    }
-}
