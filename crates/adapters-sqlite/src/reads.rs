@@ -40,7 +40,7 @@ const MAX_ROWS: usize = 500;
 
 /// How long the worker polls for the end of a read that is alone in its batch. A read of cached pages takes less than
 /// the thread of the worker takes to sleep and to wake.
-const POLLING: Duration = Duration::from_micros(50);
+const POLLING: Duration = Duration::from_micros(200);
 
 /// A read of a worker.
 pub(crate) enum Read {
