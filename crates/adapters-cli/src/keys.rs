@@ -9,7 +9,7 @@ use std::{ops::RangeInclusive, sync::Arc, time::Duration};
 
 use animal_store_app::{
     ApiKey, ApiKeyId, ApiKeyLabel, ApiToken, AuditEntry, IssueApiKey, IssueOutcome, ListApiKeys,
-    NewToken, ReadAuditLog, RevokeApiKey, RotateApiKey, Scope, TokenOrigin,
+    NewToken, ReadAuditLog, RevokeApiKey, RotateApiKey, Scope,
     ports::{ApiKeyChangeError, ApiKeyStore, StoreFailure},
 };
 use anyhow::{Context, anyhow, ensure};
@@ -155,26 +155,25 @@ async fn create(args: CreateArgs, keys: &OpenedKeys) -> anyhow::Result<()> {
         label: args.label,
         scopes: args.scopes.into_iter().collect(),
     };
-    let (token, origin) = if args.token_stdin {
-        (read_token()?, TokenOrigin::Elsewhere)
+    let token = if args.token_stdin {
+        read_token()?
     } else {
-        let generated = ApiToken::from_random(&random_bits()?);
-        (generated, TokenOrigin::Generated)
+        ApiToken::from_random(&random_bits()?)
     };
-    let stored = NewToken::new(&token, args.expires_in);
-    let outcome = IssueApiKey::new(Arc::clone(&keys.store))
-        .execute(&key, stored, origin, &keys.operator)
+    let issue = IssueApiKey::new(Arc::clone(&keys.store));
+    let outcome = issue
+        .execute(&key, NewToken::new(&token, args.expires_in), &keys.operator)
         .await
         .map_err(|error| change_error(error, &key.id, "created"))?;
     match outcome {
-        IssueOutcome::Created { same_label } => {
-            audit(&key, "API key created");
-            print_token(&key, &token)?;
-            warn_of_same_label(&key, &same_label);
-        }
-        IssueOutcome::Registered => audit(&key, "API key registered"),
         IssueOutcome::AlreadyRegistered(owner) => {
             audit(&owner, "API key unchanged: the token was registered before");
+        }
+        IssueOutcome::Added if args.token_stdin => audit(&key, "API key registered"),
+        IssueOutcome::Added => {
+            audit(&key, "API key created");
+            print_token(&key, &token)?;
+            warn_of_same_label(&key, &issue.same_label(&key).await);
         }
     }
     Ok(())

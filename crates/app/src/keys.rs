@@ -28,25 +28,11 @@ pub struct ListApiKeys(Arc<dyn ApiKeyStore>);
 /// Reads the audit log of the API keys.
 pub struct ReadAuditLog(Arc<dyn ApiKeyStore>);
 
-/// Origin of the token of a new API key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TokenOrigin {
-    /// It was generated for this key.
-    Generated,
-    /// Another system has generated it.
-    Elsewhere,
-}
-
 /// Result of [`IssueApiKey`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IssueOutcome {
-    /// The key was added with a generated token.
-    Created {
-        /// Other keys with the same label: a rotation that was done by hand, or a mistake.
-        same_label: Vec<ApiKeyId>,
-    },
-    /// The key was added with a token from elsewhere.
-    Registered,
+    /// The key was added.
+    Added,
     /// This key has the token, the label and the scopes of the request. Nothing was changed.
     AlreadyRegistered(ApiKey),
 }
@@ -84,15 +70,11 @@ impl IssueApiKey {
         &self,
         key: &ApiKey,
         token: NewToken,
-        origin: TokenOrigin,
         by: &str,
     ) -> Result<IssueOutcome, ApiKeyChangeError> {
         let change = ApiKeyChange::Add(key.clone(), token);
         match self.0.change(change, by).await {
-            Ok(_) if origin == TokenOrigin::Elsewhere => Ok(IssueOutcome::Registered),
-            Ok(_) => Ok(IssueOutcome::Created {
-                same_label: self.same_label(key).await,
-            }),
+            Ok(_) => Ok(IssueOutcome::Added),
             Err(ApiKeyChangeError::Refused(ApiKeyRefusal::TokenTaken(owner)))
                 if owner.label == key.label && owner.scopes == key.scopes =>
             {
@@ -102,8 +84,9 @@ impl IssueApiKey {
         }
     }
 
-    /// Returns the other keys with the label of a key. If the keys cannot be listed, the new key is valid all the same.
-    async fn same_label(&self, key: &ApiKey) -> Vec<ApiKeyId> {
+    /// Returns the other keys with the label of a key that was added: a rotation that was done by hand, or a mistake.
+    /// Called after the token was shown, because it waits for the store. Without a list, the key is valid all the same.
+    pub async fn same_label(&self, key: &ApiKey) -> Vec<ApiKeyId> {
         let keys = self.0.list().await.unwrap_or_default();
         keys.into_iter()
             .map(|listed| listed.key)
@@ -220,18 +203,16 @@ mod tests {
         IssuedApiKey { key, tokens }
     }
 
-    /// A store that expects this change by [`BY`], and lists these keys.
+    /// A store that expects this change by [`BY`].
     fn store(
         expected: ApiKeyChange,
         result: Result<ChangedApiKey, ApiKeyChangeError>,
-        listed: StoreResult<Vec<IssuedApiKey>>,
     ) -> Arc<MockApiKeyStore> {
         let mut store = MockApiKeyStore::new();
         store
             .expect_change()
             .withf(move |change, by| *change == expected && by == BY)
             .return_once(|_, _| result);
-        store.expect_list().return_once(|| listed);
         Arc::new(store)
     }
 
@@ -242,38 +223,30 @@ mod tests {
 
     async fn issue(
         result: Result<ChangedApiKey, ApiKeyChangeError>,
-        listed: StoreResult<Vec<IssuedApiKey>>,
-        origin: TokenOrigin,
     ) -> Result<IssueOutcome, ApiKeyChangeError> {
-        IssueApiKey::new(store(add("key", "token", None), result, listed))
-            .execute(&api_key("key"), new_token("token", None), origin, BY)
+        IssueApiKey::new(store(add("key", "token", None), result))
+            .execute(&api_key("key"), new_token("token", None), BY)
             .await
     }
 
-    fn added() -> ChangedApiKey {
-        changed(None, Some(issued(api_key("key"), &[None])))
+    async fn same_label(listed: StoreResult<Vec<IssuedApiKey>>) -> Vec<ApiKeyId> {
+        let mut store = MockApiKeyStore::new();
+        store.expect_list().return_once(|| listed);
+        let issue = IssueApiKey::new(Arc::new(store));
+        issue.same_label(&api_key("key")).await
     }
 
     #[tokio::test]
-    async fn a_created_key_is_returned_with_the_other_keys_of_its_label() {
+    async fn the_other_keys_with_a_label_are_found_as_far_as_keys_can_be_listed() {
         let namesake = ApiKey {
             label: api_key("key").label,
             ..api_key("namesake")
         };
-        let same_label = vec![namesake.id.clone()];
+        let expected = vec![namesake.id.clone()];
         let listed = [api_key("key"), api_key("other"), namesake];
         let listed = listed.map(|key| issued(key, &[None])).into();
-        let created = issue(Ok(added()), Ok(listed), TokenOrigin::Generated).await;
-        assert_eq!(created.unwrap(), IssueOutcome::Created { same_label });
-
-        let unlisted = Err(StoreFailure::Timeout);
-        let created = issue(Ok(added()), unlisted, TokenOrigin::Generated).await;
-        let same_label = Vec::new();
-        assert_eq!(created.unwrap(), IssueOutcome::Created { same_label });
-
-        let namesakes = Ok(vec![issued(api_key("key"), &[None])]);
-        let registered = issue(Ok(added()), namesakes, TokenOrigin::Elsewhere).await;
-        assert_eq!(registered.unwrap(), IssueOutcome::Registered);
+        assert_eq!(same_label(Ok(listed)).await, expected);
+        assert_eq!(same_label(Err(StoreFailure::Timeout)).await, []);
     }
 
     #[tokio::test]
@@ -292,12 +265,14 @@ mod tests {
         };
         for (owner, is_same) in [(owner, true), (other_label, false), (fewer_scopes, false)] {
             let refusal = ApiKeyRefusal::TokenTaken(owner.clone());
-            let outcome = issue(Err(refusal.into()), Ok(Vec::new()), TokenOrigin::Elsewhere).await;
+            let outcome = issue(Err(refusal.into())).await;
             assert_eq!(outcome.is_ok(), is_same, "{outcome:?}");
             if let Ok(outcome) = outcome {
                 assert_eq!(outcome, IssueOutcome::AlreadyRegistered(owner));
             }
         }
+        let added = changed(None, Some(issued(api_key("key"), &[None])));
+        assert_eq!(issue(Ok(added)).await.unwrap(), IssueOutcome::Added);
     }
 
     #[tokio::test]
@@ -306,7 +281,7 @@ mod tests {
         let end = UNIX_EPOCH + grace;
         let after = issued(api_key("key"), &[Some(end), None]);
         let result = Ok(changed(None, Some(after)));
-        let store = store(rotate("key", "token", grace), result, Ok(Vec::new()));
+        let store = store(rotate("key", "token", grace), result);
         let rotated = RotateApiKey::new(store)
             .execute(&api_key("key").id, new_token("token", None), grace, BY)
             .await;
@@ -322,14 +297,14 @@ mod tests {
         let id = api_key("key").id;
         let before = issued(api_key("key"), &[None]);
         let result = Ok(changed(Some(before), None));
-        let revoked = RevokeApiKey::new(store(revoke("key"), result, Ok(Vec::new())))
+        let revoked = RevokeApiKey::new(store(revoke("key"), result))
             .execute(&id, BY)
             .await;
         assert_eq!(revoked.unwrap(), api_key("key"));
 
         let unknown = ApiKeyRefusal::UnknownId(id.clone());
         let result = Err(unknown.into());
-        let refused = RevokeApiKey::new(store(revoke("key"), result, Ok(Vec::new())))
+        let refused = RevokeApiKey::new(store(revoke("key"), result))
             .execute(&id, BY)
             .await;
         let message = refused.unwrap_err().to_string();

@@ -62,7 +62,7 @@ pub use idempotency_key::{IdempotencyKey, PetDigest};
 pub use imports::{ImportPets, ImportRequests};
 pub use keys::{
     IssueApiKey, IssueOutcome, ListApiKeys, ListedApiKeys, ReadAuditLog, RevokeApiKey,
-    RotateApiKey, RotatedApiKey, TokenOrigin,
+    RotateApiKey, RotatedApiKey,
 };
 pub use pets::{CreatePet, GetPet, ListPets};
 pub use stored_time::{from_milliseconds, milliseconds};
