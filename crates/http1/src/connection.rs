@@ -6,7 +6,7 @@ use std::{
     cmp::Reverse,
     future::poll_fn,
     io,
-    net::{IpAddr, SocketAddr},
+    net::SocketAddr,
     rc::Rc,
     task::{Poll, Waker},
     time::Duration,
@@ -88,26 +88,14 @@ pub(crate) enum End {
     /// The timeout of the state has passed.
     #[error("timeout")]
     Timeout,
+    /// The worker has its maximum of connections.
     #[error("closed to make room for others")]
-    Limit(ConnectionLimit),
+    MaxConnections,
+    /// Responses hold too many bytes.
+    #[error("closed to bound the bytes that are not sent")]
+    MaxUnsentBytes,
     #[error("the server stops")]
     Stop,
-}
-
-/// The limit because of which a connection is closed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ConnectionLimit {
-    MaxConnections,
-    MaxUnsentBytes,
-}
-
-impl ConnectionLimit {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::MaxConnections => "max_connections",
-            Self::MaxUnsentBytes => "max_unsent_bytes",
-        }
-    }
 }
 
 /// Which connection makes room for others: the least one.
@@ -122,14 +110,6 @@ pub(crate) enum Room {
     Stalled(Reverse<usize>, Instant),
 }
 
-/// The last progress of a client that reads a response.
-#[derive(Debug, Clone, Copy)]
-struct Progress {
-    at: Instant,
-    /// Number of bytes that the client had acknowledged then.
-    acknowledged: u64,
-}
-
 /// A connection, as its own task and its worker see it.
 pub(crate) struct Connection {
     peer: Option<SocketAddr>,
@@ -141,8 +121,10 @@ pub(crate) struct Connection {
     since: Cell<Instant>,
     /// Start of the timeout: that of the state, or the last byte that was written of a response.
     last_activity: Cell<Instant>,
-    /// Measured while the worker has its maximum of connections.
-    progress: Cell<Progress>,
+    /// Last progress of a client that reads its response. Measured while the worker has its maximum of connections.
+    progress: Cell<Instant>,
+    /// Number of bytes that the client had acknowledged then.
+    acknowledged: Cell<u64>,
     /// Bytes that the response holds for this connection alone.
     held_bytes: Cell<usize>,
     end: Cell<Option<End>>,
@@ -159,10 +141,8 @@ impl Connection {
             state: Cell::new(State::Head),
             since: Cell::new(now),
             last_activity: Cell::new(now),
-            progress: Cell::new(Progress {
-                at: now,
-                acknowledged: 0,
-            }),
+            progress: Cell::new(now),
+            acknowledged: Cell::default(),
             held_bytes: Cell::default(),
             end: Cell::default(),
             task: OnceCell::new(),
@@ -171,11 +151,6 @@ impl Connection {
 
     pub(crate) fn peer(&self) -> Option<SocketAddr> {
         self.peer
-    }
-
-    /// Address of the client.
-    pub(crate) fn client(&self) -> Option<IpAddr> {
-        self.peer.map(|peer| peer.ip())
     }
 
     pub(crate) fn address(&self) -> &Rc<Address> {
@@ -194,8 +169,9 @@ impl Connection {
         self.held_bytes.get()
     }
 
-    pub(crate) fn set_held_bytes(&self, bytes: usize) {
-        self.held_bytes.set(bytes);
+    /// Returns the number of bytes that the response held before.
+    pub(crate) fn hold(&self, bytes: usize) -> usize {
+        self.held_bytes.replace(bytes)
     }
 
     pub(crate) fn end(&self) -> Option<End> {
@@ -237,18 +213,16 @@ impl Connection {
             Some(socket) if is_reading => socket.acknowledged(),
             _ => 0,
         };
-        if !is_reading || acknowledged >= self.progress.get().acknowledged + MIN_PROGRESS {
-            self.progress.set(Progress {
-                at: now,
-                acknowledged,
-            });
+        if !is_reading || acknowledged >= self.acknowledged.get() + MIN_PROGRESS {
+            self.progress.set(now);
+            self.acknowledged.set(acknowledged);
         }
     }
 
     /// Returns the room that the connection can make, if it can.
     pub(crate) fn room(&self) -> Option<Room> {
         let since = self.since.get();
-        let progress = self.progress.get().at;
+        let progress = self.progress.get();
         match self.state.get() {
             State::Closing => Some(Room::Closing(since)),
             State::Handshake | State::Idle | State::Head | State::Body => {

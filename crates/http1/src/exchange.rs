@@ -201,7 +201,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Exchange<T> {
 
     /// Refuses a head.
     async fn refuse(&mut self, status: StatusCode) -> Result<(), End> {
-        (self.slot.pool.settings.on_refusal)(self.slot.client(), status);
+        let client = self.slot.peer().map(|peer| peer.ip());
+        (self.slot.pool.settings.on_refusal)(client, status);
         // The last request does not change this response.
         self.codec = self.slot.pool.codec();
         let mut response = Response::with_body(status, ());

@@ -11,7 +11,7 @@ use tokio::{
 
 use crate::{
     connection::Stage, exchange::Exchange, framing::Framing, limits::ConnectionLimits, pool::Pool,
-    server::ServerSettings,
+    settings::ServerSettings,
 };
 
 /// Returns how many bytes of a chunked body are accepted, which arrive in pieces.

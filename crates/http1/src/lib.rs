@@ -30,6 +30,7 @@ mod listener;
 mod metrics;
 mod pool;
 mod server;
+mod settings;
 mod socket;
 mod tls;
 mod warnings;
@@ -39,5 +40,9 @@ pub use bodies::{BodyError, ReceivedBody};
 pub use limits::ConnectionLimits;
 pub use listener::HttpListener;
 pub use metrics::ConnectionMetrics;
-pub use server::{HttpServer, ServerSettings};
-pub use tls::{CurrentTlsIdentity, TlsFiles, TlsFilesError, TlsIdentity};
+pub use server::HttpServer;
+pub use settings::ServerSettings;
+pub use tls::{
+    current::CurrentTlsIdentity,
+    identity::{TlsFiles, TlsFilesError, TlsIdentity},
+};

@@ -18,10 +18,7 @@ use prometheus_client::{
 };
 use tokio::runtime::{Handle, RuntimeMetrics};
 
-use crate::{
-    connection::ConnectionLimit, limits::ConnectionLimits, tls::CurrentTlsIdentity,
-    warnings::OncePerMinute,
-};
+use crate::{limits::ConnectionLimits, tls::current::CurrentTlsIdentity, warnings::OncePerMinute};
 
 /// Handles of the metrics of a server. Clones share them. The default ones are in no registry.
 #[derive(Debug, Clone, Default)]
@@ -29,14 +26,14 @@ pub struct ConnectionMetrics {
     pub(crate) open: Gauge,
     pub(crate) accepted: Counter,
     pub(crate) full: Counter,
-    refused: Family<Reason, Counter>,
+    /// Connections that were closed because of `http.max_connections`.
+    pub(crate) max_connections: Counter,
+    /// Connections that were closed because of the bytes that responses hold.
+    pub(crate) max_unsent_bytes: Counter,
     workers: Workers,
     /// Warnings that every connection is in use.
     pub(crate) full_warnings: Arc<OncePerMinute<()>>,
 }
-
-/// The label `reason`, with the name of a limit.
-type Reason = [(&'static str, &'static str); 1];
 
 /// The runtimes of the workers, which are read at each scrape.
 #[derive(Debug, Clone, Default)]
@@ -49,7 +46,7 @@ impl ConnectionMetrics {
         limits: &ConnectionLimits,
         tls: Option<&CurrentTlsIdentity>,
     ) -> Self {
-        let metrics = Self::default();
+        let mut metrics = Self::default();
         registry.register(
             "connections_open",
             "Open connections of clients, including those that wait for http.max_connections",
@@ -70,18 +67,15 @@ impl ConnectionMetrics {
             "Connections that clients opened while http.max_connections were in use",
             metrics.full.clone(),
         );
+        let refused = Family::<[(&str, &str); 1], Counter>::default();
         registry.register(
             "connections_refused",
             "Connections closed because of a limit: max_connections or max_unsent_bytes",
-            metrics.refused.clone(),
+            refused.clone(),
         );
-        // A counter that appears with its first refusal has no increase that an alert could see.
-        for limit in [
-            ConnectionLimit::MaxConnections,
-            ConnectionLimit::MaxUnsentBytes,
-        ] {
-            metrics.refused(limit);
-        }
+        let refused = |limit| refused.get_or_create_owned(&[("reason", limit)]);
+        metrics.max_connections = refused("max_connections");
+        metrics.max_unsent_bytes = refused("max_unsent_bytes");
         if let Some(tls) = tls {
             registry.register(
                 "tls_certificate_expiry_timestamp_seconds",
@@ -91,12 +85,6 @@ impl ConnectionMetrics {
         }
         registry.register_collector(Box::new(metrics.workers.clone()));
         metrics
-    }
-
-    /// Returns the counter of the connections that are closed because of a limit.
-    pub(crate) fn refused(&self, limit: ConnectionLimit) -> Counter {
-        self.refused
-            .get_or_create_owned(&[("reason", limit.as_str())])
     }
 
     /// Adds the current thread as a worker.

@@ -24,8 +24,8 @@ use tokio::{
 
 use crate::{
     addresses::Addresses,
-    connection::{Connection, ConnectionLimit, End, Stage, State},
-    server::ServerSettings,
+    connection::{Connection, End, Stage, State},
+    settings::ServerSettings,
 };
 
 /// Interval in which the timeouts are checked. A timer for each connection would cost memory, and time with each
@@ -151,7 +151,7 @@ impl Pool {
             .values()
             .filter_map(|connection| Some((connection.room()?, connection)));
         if let Some((_, first)) = candidates.min_by_key(|(room, _)| *room) {
-            first.close(End::Limit(ConnectionLimit::MaxConnections));
+            first.close(End::MaxConnections);
         }
     }
 
@@ -162,7 +162,7 @@ impl Pool {
             .values()
             .filter(|connection| connection.end().is_none() && connection.held_bytes() > 0);
         if let Some(oldest) = holding.min_by_key(|connection| connection.since()) {
-            oldest.close(End::Limit(ConnectionLimit::MaxUnsentBytes));
+            oldest.close(End::MaxUnsentBytes);
         }
     }
 
@@ -223,8 +223,8 @@ impl Slot {
 
     /// Counts the bytes that the response holds. If all responses hold too much, one of them is ended.
     pub(crate) fn hold(&self, bytes: usize) {
-        self.connection.set_held_bytes(bytes);
-        self.pool.held_bytes.update(|sum| sum + bytes);
+        let before = self.connection.hold(bytes);
+        self.pool.held_bytes.update(|sum| sum - before + bytes);
         let limits = &self.pool.settings.limits;
         let share = limits.max_unsent_bytes / limits.running_workers();
         if self.pool.held_bytes.get() > share.max(MIN_HELD_BYTES) {
@@ -234,9 +234,8 @@ impl Slot {
 
     /// The response holds no bytes any more.
     pub(crate) fn release(&self) {
-        let bytes = self.connection.held_bytes();
-        self.connection.set_held_bytes(0);
-        self.pool.held_bytes.update(|sum| sum - bytes);
+        let before = self.connection.hold(0);
+        self.pool.held_bytes.update(|sum| sum - before);
     }
 }
 
@@ -256,14 +255,20 @@ impl Drop for Slot {
         pool.open.borrow_mut().remove(&self.id);
         pool.addresses
             .remove(connection.peer(), connection.address());
-        if let Some(End::Limit(limit)) = connection.end() {
-            pool.settings.metrics.refused(limit).inc();
-            connection.discard_response();
-        }
         if pool.is_empty() {
             pool.config.take();
         }
-        pool.settings.metrics.open.dec();
+        let metrics = &pool.settings.metrics;
+        let limit = match connection.end() {
+            Some(End::MaxConnections) => Some(&metrics.max_connections),
+            Some(End::MaxUnsentBytes) => Some(&metrics.max_unsent_bytes),
+            _ => None,
+        };
+        if let Some(refused) = limit {
+            refused.inc();
+            connection.discard_response();
+        }
+        metrics.open.dec();
         pool.load.fetch_sub(1, Ordering::Relaxed);
         pool.room.notify_one();
     }

@@ -6,7 +6,7 @@ mod tests;
 use std::{
     future::poll_fn,
     io,
-    net::{IpAddr, SocketAddr, TcpStream},
+    net::{SocketAddr, TcpStream},
     rc::Rc,
     sync::{Arc, atomic::AtomicUsize},
     thread,
@@ -14,7 +14,7 @@ use std::{
 };
 
 use actix_http::{
-    Request, Response, StatusCode,
+    Request, Response,
     body::{BoxBody, MessageBody},
 };
 use actix_service::{IntoServiceFactory, Service, ServiceFactory};
@@ -29,43 +29,12 @@ use tokio_util::either::Either;
 use crate::{
     connection::Stage,
     exchange::Exchange,
-    limits::ConnectionLimits,
     listener::{HttpListener, Inbox},
-    metrics::ConnectionMetrics,
     pool::Pool,
+    settings::ServerSettings,
     socket::Socket,
-    tls::{self, CurrentTlsIdentity},
+    tls,
 };
-
-/// What a server needs to know about its clients.
-#[derive(Clone)]
-pub struct ServerSettings {
-    /// Limits and timeouts.
-    pub limits: ConnectionLimits,
-    /// Serves HTTPS with this identity. `None`: serves HTTP.
-    pub tls: Option<CurrentTlsIdentity>,
-    /// Counts the connections.
-    pub metrics: ConnectionMetrics,
-    /// Returns the address with which connections from an address share their turns and their room. `None`: each
-    /// connection has its own share, because the address is that of a proxy.
-    pub share_of: Arc<dyn Fn(IpAddr) -> Option<IpAddr> + Send + Sync>,
-    /// Is called with the address of the client and the status of a head that the application does not receive.
-    pub on_refusal: Arc<dyn Fn(Option<IpAddr>, StatusCode) + Send + Sync>,
-}
-
-/// Settings of a server without TLS, on which no listener depends: its metrics are in no registry, and each client has
-/// its own share.
-impl Default for ServerSettings {
-    fn default() -> Self {
-        Self {
-            limits: ConnectionLimits::default(),
-            tls: None,
-            metrics: ConnectionMetrics::default(),
-            share_of: Arc::new(Some),
-            on_refusal: Arc::new(|_, _| ()),
-        }
-    }
-}
 
 /// A server, which accepts connections as soon as it is created. If it is dropped, it stops.
 pub struct HttpServer {

@@ -11,72 +11,24 @@
 //! **Proof.** The unit tests beside the files, and `server/tests/process/tls*.rs`: OpenSSL and curl as clients,
 //! replaced and broken certificates.
 
-mod identity;
+pub(crate) mod current;
+pub(crate) mod identity;
 #[cfg(test)]
 mod tests;
 mod turns;
 
-use std::{
-    io,
-    mem::{Discriminant, discriminant},
-    sync::{Arc, atomic::AtomicU64},
-};
+use std::{io, sync::Arc};
 
-use prometheus_client::metrics::gauge::Gauge;
-use rustls::{CertificateError, Error};
-use tokio::sync::watch;
+use rustls::Error;
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use tracing::field::display;
 
-pub use self::identity::{TlsFiles, TlsFilesError, TlsIdentity};
-use self::turns::in_turns;
-use crate::{connection::State, pool::Slot, socket::Socket, warnings::OncePerMinute};
+use self::{current::CurrentTlsIdentity, turns::in_turns};
+use crate::{connection::State, pool::Slot, socket::Socket};
 
 /// Maximum number of bytes that TLS accepts for a connection and that are not in the socket yet, the same as in the
 /// socket. A write into this buffer counts as written.
 const MAX_UNSENT: usize = 16 * 1024;
-
-/// The identity that new handshakes use. Clones share it.
-#[derive(Debug, Clone)]
-pub struct CurrentTlsIdentity {
-    identity: watch::Sender<Arc<TlsIdentity>>,
-    /// End of the certificate in seconds since 1970.
-    pub(crate) expiry: Gauge<u64, AtomicU64>,
-    /// Warnings that the certificate of a client was refused.
-    refusals: Arc<OncePerMinute<Discriminant<CertificateError>>>,
-}
-
-impl CurrentTlsIdentity {
-    /// Starts with this identity.
-    pub fn new(identity: TlsIdentity) -> Self {
-        let expiry = Gauge::default();
-        expiry.set(identity.expires.as_secs());
-        Self {
-            identity: watch::Sender::new(Arc::new(identity)),
-            expiry,
-            refusals: Arc::default(),
-        }
-    }
-
-    /// Returns the identity that new handshakes use.
-    pub fn get(&self) -> Arc<TlsIdentity> {
-        Arc::clone(&self.identity.borrow())
-    }
-
-    /// Uses another identity for new handshakes. Returns whether it differs from the current one; otherwise nothing
-    /// changes, so that session tickets stay valid.
-    pub fn replace(&self, identity: impl Into<Arc<TlsIdentity>>) -> bool {
-        let identity = identity.into();
-        self.identity.send_if_modified(|current| {
-            let differs = *current != identity;
-            if differs {
-                self.expiry.set(identity.expires.as_secs());
-                *current = identity;
-            }
-            differs
-        })
-    }
-}
 
 /// Negotiates TLS, and returns the stream with it.
 ///
@@ -101,7 +53,7 @@ pub(crate) async fn accept(
         let client = slot.peer().map(display);
         let refused = error.get_ref().and_then(|cause| cause.downcast_ref());
         if let Some(Error::InvalidCertificate(reason)) = refused
-            && identity.refusals.admits(discriminant(reason))
+            && identity.admits_warning(reason)
         {
             tracing::warn!(client, %reason, "the TLS certificate of a client is refused");
         } else {

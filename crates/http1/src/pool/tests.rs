@@ -67,30 +67,28 @@ async fn only_a_connection_without_a_complete_request_makes_room_and_the_next_wa
 }
 
 #[tokio::test(flavor = "local", start_paused = true)]
-async fn if_a_request_keeps_the_oldest_connection_open_the_next_makes_room() {
-    let pool = pool(2);
-    let oldest = pool.admit(None).await;
-    let next = pool.admit(None).await;
-    let mut admission = Box::pin(pool.admit(None));
+async fn a_connection_that_drops_input_makes_room_first_and_then_the_oldest_without_a_request() {
+    for (older, newer, makes_room) in [
+        (State::Idle, State::Closing, [false, true]),
+        (State::Idle, State::Head, [true, false]),
+        (State::Body, State::Handshake, [true, false]),
+        (State::Request, State::Idle, [false, true]),
+    ] {
+        let pool = pool(2);
+        let slots = [pool.admit(None).await, pool.admit(None).await];
+        slots[0].enter(older);
+        advance(Duration::from_secs(1)).await;
+        slots[1].enter(newer);
 
-    assert!(admission.as_mut().now_or_never().is_none());
-    assert!(oldest.end().is_some() && next.end().is_none());
-    oldest.enter(State::Request);
-    assert!(timeout(INTERVAL, admission.as_mut()).await.is_err());
-    assert!(oldest.end().is_none() && next.end().is_some());
-
-    drop(next);
-    assert!(admission.now_or_never().is_some());
-}
-
-#[tokio::test(flavor = "local")]
-async fn a_connection_that_drops_input_makes_room_before_older_ones() {
-    let pool = pool(2);
-    let idle = pool.admit(None).await;
-    let closing = pool.admit(None).await;
-    closing.enter(State::Closing);
-    assert!(pool.admit(None).now_or_never().is_none());
-    assert!(idle.end().is_none() && closing.end().is_some());
+        pool.make_room();
+        let ends = slots.each_ref().map(|slot| slot.end().is_some());
+        assert_eq!(ends, makes_room, "{older:?} {newer:?}");
+        // A request has arrived meanwhile.
+        for slot in slots {
+            slot.enter(State::Request);
+            assert!(slot.end().is_none());
+        }
+    }
 }
 
 #[tokio::test(flavor = "local", start_paused = true)]
@@ -116,43 +114,6 @@ async fn beyond_the_maximum_of_held_bytes_the_oldest_connection_that_holds_some_
     }
 }
 
-/// Admits a connection of this client.
-async fn admitted(pool: &Rc<Pool>, client: [u8; 4]) -> Slot {
-    let peer = SocketAddr::from((client, 40_000));
-    pool.admit(Some(peer)).await
-}
-
-#[tokio::test(flavor = "local", start_paused = true)]
-async fn a_client_that_acknowledges_nothing_of_its_response_makes_room_after_two_seconds() {
-    let worker = Worker::start(ConnectionLimits {
-        max_connections: 1,
-        ..ConnectionLimits::default()
-    });
-    let slot = worker.pool.admit(None).await;
-    slot.enter(State::Request);
-    sleep(Duration::from_mins(1)).await;
-    slot.enter(State::Response);
-
-    let start = Instant::now();
-    let mut admission = Box::pin(worker.pool.admit(None));
-    assert!(admission.as_mut().now_or_never().is_none());
-    tokio::select! {
-        end = slot.ended() => {
-            assert_eq!(end, End::Limit(ConnectionLimit::MaxConnections));
-        }
-        _ = admission.as_mut() => panic!("the connection is open"),
-    }
-    // The start and the end of the two seconds are noticed by an interval.
-    assert!(
-        (1800..=2600).contains(&start.elapsed().as_millis()),
-        "{:?}",
-        start.elapsed()
-    );
-
-    drop(slot);
-    assert!(admission.now_or_never().is_some());
-}
-
 #[tokio::test(flavor = "local", start_paused = true)]
 async fn of_the_address_with_the_most_connections_the_client_without_progress_for_longest_makes_room()
  {
@@ -162,7 +123,7 @@ async fn of_the_address_with_the_most_connections_the_client_without_progress_fo
     let pool = pool(7);
     let mut slots = Vec::new();
     for client in [modest, proxy, proxy, proxy, greedy, greedy, greedy] {
-        let slot = admitted(&pool, client).await;
+        let slot = pool.admit(Some((client, 40_000).into())).await;
         slot.enter(State::Response);
         slots.push(slot);
         advance(Duration::from_secs(1)).await;
@@ -183,7 +144,7 @@ async fn of_the_address_with_the_most_connections_the_client_without_progress_fo
         let Some(index) = slots.iter().position(closed) else {
             break;
         };
-        order.push(slots.remove(index).client());
+        order.push(slots.remove(index).peer().map(|peer| peer.ip()));
     }
     let expected = [greedy, greedy, modest, proxy, proxy, proxy];
     assert_eq!(order, expected.map(|client| Some(client.into())));
@@ -200,7 +161,7 @@ async fn a_peer_with_ipv4_in_ipv6_form_has_its_ipv4_address() {
     ] {
         let slot = pool.admit(Some(peer.parse().expect("an address"))).await;
         let client = client.parse().expect("an address");
-        assert_eq!(slot.client(), Some(client), "{peer}");
+        assert_eq!(slot.peer().map(|peer| peer.ip()), Some(client), "{peer}");
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::{
 };
 use tokio_rustls::{TlsConnector, client};
 
-use super::*;
+use super::{identity::TlsFiles, *};
 use crate::{connection::Stage, limits::ConnectionLimits, pool::tests::Worker, wire::Wire};
 
 type ServerStream = TlsStream<Socket>;

@@ -1,7 +1,7 @@
 //! The bounds on concurrent connections.
 //!
-//! In `http1`, the unit tests of `connections` cover which connection makes room, and that others
-//! wait, by a paused clock; those of `limits` the bounds of the management listener. `tests/http/overload.rs` covers
+//! In `http1`, the unit tests of `pool` cover which connection makes room, and that others wait, by a paused
+//! clock; those of `adapters-http/src/limits.rs` the bounds of the management listener. `tests/http/overload.rs` covers
 //! the bounds on concurrent requests.
 
 use std::net::Ipv4Addr;

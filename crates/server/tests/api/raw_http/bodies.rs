@@ -139,41 +139,15 @@ fn an_invalid_chunk_is_a_400_and_ends_the_connection() {
     let app = TestApp::start();
     let body = pet("Rex");
     let length = body.len();
+    // The unit tests of `http1/src/framing` cover the grammar.
     for invalid in [
         "zz\r\n".to_owned(),
-        format!("-{length:x}\r\n{body}\r\n0\r\n\r\n"),
-        format!("0x{length:x}\r\n{body}\r\n0\r\n\r\n"),
-        format!(" {length:x}\r\n{body}\r\n0\r\n\r\n"),
-        format!("\r\n{body}\r\n0\r\n\r\n"),
-        // One digit more than fits in 64 bits.
-        format!("10000000000000000\r\n{body}\r\n0\r\n\r\n"),
-        // Line ends that are missing or incomplete.
         format!("{length:x}\n{body}\n0\n\n"),
-        format!("{length:x}\r{body}\r\n0\r\n\r\n"),
-        format!("{length:x}\r\n{body}\n0\r\n\r\n"),
-        format!("{length:x}\r\n{body}\r0\r\n\r\n"),
-        // More or fewer bytes than the size.
-        format!("{:x}\r\n{body}\r\n0\r\n\r\n", length - 1),
+        // Fewer bytes than the size, and more.
         format!("{:x}\r\n{body}\r\n0\r\n\r\n", length + 1),
-        format!("{length:x};\0\r\n{body}\r\n0\r\n\r\n"),
-        format!("{length:x};a\nb\r\n{body}\r\n0\r\n\r\n"),
-        // Extensions and trailers that the grammar does not have.
-        format!("{length:x} \r\n{body}\r\n0\r\n\r\n"),
-        format!("{length:x};\r\n{body}\r\n0\r\n\r\n"),
+        format!("{:x}\r\n{body}\r\n0\r\n\r\n", length - 1),
         format!("{length:x}\r\n{body}\r\n0\r\n\n"),
-        format!("{length:x}\r\n{body}\r\n0\r\nTrailer\r\n\r\n"),
         format!("{length:x}\r\n{body}\r\n0\r\nTrailer : a\r\n\r\n"),
-        format!("{length:x}\r\n{body}\r\n0\r\nTrailer: a\r\n b\r\n\r\n"),
-        format!("{length:x}\r\n{body}\r\n0\r\nTrailer: a\n\r\n"),
-        format!(
-            "{length:x}\r\n{body}\r\n0\r\nTrailer: {}\r\n\r\n",
-            "a".repeat(17 * 1024)
-        ),
-        format!(
-            "{length:x};{}\r\n{body}\r\n0\r\n\r\n",
-            "a".repeat(17 * 1024)
-        ),
-        format!("{}{length:x}\r\n{body}\r\n0\r\n\r\n", "0".repeat(16)),
     ] {
         assert_refused(&app, chunked(&invalid), 400).assert_error(400, "malformed_request");
     }
