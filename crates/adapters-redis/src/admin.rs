@@ -4,18 +4,31 @@
 //! a connection may fail after a command was sent.
 //!
 //! **Invariant.** Changes and lists are transactions that watch the index, which each change of a key writes
-//! (`transaction`). If another change comes first, they are retried; if a command is not permitted, none is applied. A
-//! revocation ends with a script, because a full Redis refuses commands in a transaction: in one step, it deletes the
-//! tokens and the entry of the index, if the entry is the one that was read (`stored_key`). An error reply means that
-//! nothing was applied; after any other failure of a write the outcome is unknown. The record of a revocation follows
-//! it, and is logged if Redis refuses it; other changes are recorded in their transactions.
+//! (`transaction`). If another change comes first, they are retried; if a command is not permitted, none is applied. An
+//! error reply means that nothing was applied; after any other failure of a write the outcome is unknown.
+//!
+//! | call | reads | writes in one step | writes afterwards |
+//! |---|---|---|---|
+//! | add, rotate | `HGET` the entry of the index, `HMGET` tokens, `TIME` | `HSET` and `PEXPIREAT` or `DEL` each token that changes, `HSET` the entry, `ZADD` to the audit log, `ZREMRANGEBYSCORE` and `ZREMRANGEBYRANK` to bound it | see clean up |
+//! | import | the same | the same without the audit log | |
+//! | revoke | the same | `EVAL` of a script: `DEL` the tokens, `HDEL` the entry | the audit log, `ZREM` the uses of the key, see clean up |
+//! | clean up | `HRANDFIELD` some entries, `HMGET` their tokens | for each key that has expired, the same script, `ZREM` its uses | |
+//! | list | `HGETALL` the index, `HMGET` tokens | | |
+//! | list of uses, audit log | `ZRANGE`, `HGETALL` the index | | |
+//!
+//! Each transaction is `WATCH`, `MULTI` and `EXEC`. `WAIT` confirms a change on replicas. A revocation is a script,
+//! because a full Redis refuses commands in a transaction and executes a script that only deletes. Its entry in the
+//! audit log follows it, and is logged if Redis refuses it. Clean up may fail: what stays is harmless.
 //!
 //! **Proof.** The contract suite `api_key_store` (concurrent changes), and in `tests/redis`: `revocations.rs` (changes
 //! between two steps), `refusals.rs`, `permissions.rs` and `corrupt.rs`.
 
 mod audit;
+mod change;
+mod clean_up;
+mod index;
 mod store;
-mod stored_key;
+mod token;
 mod transaction;
 
 pub use store::RedisApiKeyStore;

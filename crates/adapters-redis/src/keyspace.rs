@@ -19,7 +19,7 @@ pub(crate) struct Keyspace {
     pub(crate) endpoint: RedisEndpoint,
     /// Timeout for opening a connection, and for each response.
     pub(crate) timeout: Duration,
-    /// Prefix of the names of tokens. Each token is a hash, see `token` and `admin::stored_key`.
+    /// Prefix of the names of tokens. Each token is a hash, see `token` and `admin::token`.
     pub(crate) tokens: String,
     /// Name of the index, a hash: for each API key id, the digests of its tokens, oldest first, separated by spaces.
     pub(crate) index: String,
@@ -134,11 +134,17 @@ impl RedisFailure {
         ))
     }
 
-    /// Converts the error of a change. If Redis refused a transaction or a script, nothing was applied.
-    pub(crate) fn of_change(error: RedisError, is_transaction: bool) -> Self {
-        let is_refusal = error.code().is_some()
-            || !is_transaction && error.clone().into_server_errors().is_some();
-        if is_refusal {
+    /// Adds the id of the key that a token is listed for.
+    pub(crate) fn of_key(self, id: &str) -> Self {
+        match self {
+            Self::Corrupt(reason) => Self::Corrupt(format!("API key {id}: {reason}")),
+            failure => failure,
+        }
+    }
+
+    /// Converts the error of a change. If Redis refused it, nothing was applied.
+    pub(crate) fn of_change(error: RedisError) -> Self {
+        if error.code().is_some() {
             Self::Command(error)
         } else {
             Self::Unconfirmed(error)

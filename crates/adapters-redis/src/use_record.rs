@@ -13,11 +13,11 @@ use animal_store_app::{
     ports::{ApiKeyUse, RecordedUses},
 };
 use prometheus_client::registry::Registry;
-use redis::{Pipeline, pipe};
+use redis::{RedisResult, SortedSetAddOptions, UpdateCheck, pipe};
 use tokio::task::JoinHandle;
 
 use crate::{
-    connection::{RedisEndpoint, describe},
+    connection::{Connection, RedisEndpoint, describe},
     keyspace::{self, Keyspace},
     settings::RedisSettings,
 };
@@ -56,20 +56,14 @@ impl UseStore for RedisApiKeyUses {
     async fn write(&self, uses: &PendingUses, now: i64) -> Result<(), String> {
         let keyspace = &self.0;
         let mut commands = pipe();
-        commands
-            .cmd("ZADD")
-            .arg(keyspace.uses("since"))
-            .arg("NX")
-            .arg(now)
-            .arg(BEGINNING);
+        let since = keyspace.uses("since");
+        let begins = SortedSetAddOptions::add_only();
+        commands.zadd_options(since, BEGINNING, now, &begins);
+        let later = SortedSetAddOptions::add_or_update(Some(UpdateCheck::GT));
         for (kind, times) in uses.iter() {
-            let members: Vec<_> = times.iter().map(|(id, time)| (time, id.as_str())).collect();
-            for members in members.chunks(KEYS_PER_COMMAND) {
-                commands
-                    .cmd("ZADD")
-                    .arg(keyspace.last_uses(kind))
-                    .arg("GT")
-                    .arg(members);
+            let scores: Vec<_> = times.iter().map(|(id, time)| (time, id.as_str())).collect();
+            for scores in scores.chunks(KEYS_PER_COMMAND) {
+                commands.zadd_multiple_options(keyspace.last_uses(kind), scores, &later);
             }
         }
         let mut connection = keyspace
@@ -84,18 +78,13 @@ impl UseStore for RedisApiKeyUses {
 /// Reads the last uses of the keys in the index.
 pub(crate) async fn read(keyspace: &Keyspace) -> keyspace::Result<RecordedUses> {
     let mut connection = keyspace.connect(|_| ()).await?;
-    let names = ApiKeyUse::ALL.map(|kind| keyspace.last_uses(kind));
     let mut query = pipe();
-    for name in [&keyspace.uses("since"), &names[0], &names[1]] {
-        query
-            .cmd("ZRANGE")
-            .arg(name)
-            .arg(0)
-            .arg(-1)
-            .arg("WITHSCORES");
+    query.zrange_withscores(keyspace.uses("since"), 0, -1);
+    for kind in ApiKeyUse::ALL {
+        query.zrange_withscores(keyspace.last_uses(kind), 0, -1);
     }
     // After the uses: a key that was used is in the index, unless it was revoked or has expired.
-    query.cmd("HGETALL").arg(&keyspace.index);
+    query.hgetall(&keyspace.index);
     let (since, requests, get_pet, index): (Scores, Scores, Scores, HashMap<String, String>) =
         query.query_async(&mut connection).await?;
 
@@ -113,15 +102,17 @@ pub(crate) async fn read(keyspace: &Keyspace) -> keyspace::Result<RecordedUses> 
     Ok(uses)
 }
 
-/// Adds the command that deletes the uses of a key.
-pub(crate) fn delete(keyspace: &Keyspace, commands: &mut Pipeline, id: &str) {
+/// Deletes the uses of a key.
+pub(crate) async fn delete(
+    keyspace: &Keyspace,
+    connection: &mut Connection,
+    id: &str,
+) -> RedisResult<()> {
+    let mut commands = pipe();
     for kind in ApiKeyUse::ALL {
-        commands
-            .cmd("ZREM")
-            .arg(keyspace.last_uses(kind))
-            .arg(id)
-            .ignore();
+        commands.zrem(keyspace.last_uses(kind), id);
     }
+    commands.exec_async(connection).await
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "it saturates")]

@@ -2,99 +2,70 @@
 
 use std::time::SystemTime;
 
-use animal_store_adapter_kit::{AuditRow, audit_entry, audit_kept_since, audit_row};
-use animal_store_app::AuditEntry;
-use redis::{Pipeline, cmd};
+use animal_store_adapter_kit::audit_kept_since;
+use animal_store_app::{ApiKey, AuditEntry, from_milliseconds, milliseconds};
+use redis::{AsyncTypedCommands, Pipeline};
 
-use crate::{
-    connection::Connection,
-    keyspace::{self, Keyspace, RedisFailure},
-};
+use crate::keyspace::{self, Keyspace, RedisFailure};
+
+/// The longest log that is kept, as the last rank of those that are removed.
+const LAST_SURPLUS: isize = -1 - AuditEntry::LIMIT as isize;
 
 impl Keyspace {
-    pub(super) async fn read_audit_log(
-        &self,
-        connection: &mut Connection,
-    ) -> keyspace::Result<Vec<AuditEntry>> {
-        let members: Vec<String> = cmd("ZRANGE")
-            .arg(&self.audit_log)
-            .arg(0)
-            .arg(-1)
-            .query_async(connection)
-            .await?;
-        let entry = |member: &String| {
-            parse(member)
-                .ok_or("it is malformed".to_owned())
-                .and_then(audit_entry)
-        };
-        members
-            .iter()
-            .map(entry)
-            .collect::<Result<_, _>>()
-            .map_err(RedisFailure::Corrupt)
+    pub(super) async fn read_audit_log(&self) -> keyspace::Result<Vec<AuditEntry>> {
+        let mut connection = self.connect(|_| ()).await?;
+        let members = connection.zrange(&self.audit_log, 0, -1).await?;
+        members.iter().map(|member| parse(member)).collect()
     }
 
-    /// Adds the commands that append entries, and delete those that are no longer kept.
-    pub(super) fn append_audit(
-        &self,
-        commands: &mut Pipeline,
-        entries: impl IntoIterator<Item = AuditEntry>,
-        now: SystemTime,
-    ) {
-        for entry in entries {
-            let (at, by, change, id, label, scopes, expires, old_token_ends) = audit_row(entry);
-            let [expires, old_token_ends] = [expires, old_token_ends]
-                .map(|time| time.map_or_else(String::new, |time| time.to_string()));
-            let member = [
-                at.to_string(),
-                change,
-                id,
-                label,
-                scopes,
-                expires,
-                old_token_ends,
-                by,
-            ]
-            .join("\t");
-            commands
-                .cmd("ZADD")
-                .arg(&self.audit_log)
-                .arg(at)
-                .arg(member)
-                .ignore();
-        }
+    /// Adds the commands that append an entry.
+    pub(super) fn append_audit(&self, commands: &mut Pipeline, entry: &AuditEntry) {
+        let at = milliseconds(entry.at);
+        commands.zadd(&self.audit_log, member(entry), at).ignore();
+    }
+
+    /// Adds the commands that delete the entries that are no longer kept.
+    pub(super) fn prune_audit_log(&self, commands: &mut Pipeline, now: SystemTime) {
         let end = format!("({}", audit_kept_since(now));
+        commands.zrembyscore(&self.audit_log, "-inf", end).ignore();
         commands
-            .cmd("ZREMRANGEBYSCORE")
-            .arg(&self.audit_log)
-            .arg("-inf")
-            .arg(end)
-            .ignore();
-        let surplus = -1 - i64::from(AuditEntry::LIMIT);
-        commands
-            .cmd("ZREMRANGEBYRANK")
-            .arg(&self.audit_log)
-            .arg(0)
-            .arg(surplus)
+            .zremrangebyrank(&self.audit_log, 0, LAST_SURPLUS)
             .ignore();
     }
 }
 
-/// Returns the row of a member. The user and the machine are last: they may contain anything.
-fn parse(member: &str) -> Option<AuditRow> {
-    let mut parts = member.splitn(8, '\t').map(str::to_owned);
-    let mut next = || parts.next();
-    let (at, change, id, label, scopes) =
-        (next()?.parse().ok()?, next()?, next()?, next()?, next()?);
-    let [expires, old_token_ends] = [next()?, next()?].map(|time| time.parse().ok());
-    Some((
-        at,
-        next()?,
-        change,
-        id,
-        label,
-        scopes,
-        expires,
-        old_token_ends,
-    ))
+/// Returns the member of an entry. The user and the machine are last: they may contain anything.
+fn member(entry: &AuditEntry) -> String {
+    let time = |time: Option<SystemTime>| time.map(|time| milliseconds(time).to_string());
+    let parts = [
+        milliseconds(entry.at).to_string(),
+        entry.change.clone(),
+        entry.key.id.to_string(),
+        entry.key.label.as_str().to_owned(),
+        entry.key.scopes.to_string(),
+        time(entry.expires).unwrap_or_default(),
+        time(entry.old_token_ends).unwrap_or_default(),
+        entry.by.clone(),
+    ];
+    parts.join("\t")
+}
+
+/// Returns the entry of a member. It is safe to print.
+fn parse(member: &str) -> keyspace::Result<AuditEntry> {
+    let malformed =
+        |problem| RedisFailure::Corrupt(format!("an entry of the audit log: {problem}"));
+    let parts: Vec<_> = member.splitn(8, '\t').collect();
+    let [at, change, id, label, scopes, expires, old_token_ends, by] = parts[..] else {
+        return Err(malformed("a part is missing"));
+    };
+    let time = |text: &str| text.parse().ok().map(from_milliseconds);
+    let printable = |text: &str| text.replace(char::is_control, "?");
+    Ok(AuditEntry {
+        at: time(at).ok_or_else(|| malformed("the time is malformed"))?,
+        by: printable(by),
+        change: printable(change),
+        key: ApiKey::from_stored(id, label, scopes).map_err(malformed)?,
+        expires: time(expires),
+        old_token_ends: time(old_token_ends),
+    })
 }

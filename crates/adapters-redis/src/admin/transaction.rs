@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use animal_store_adapter_kit::backoff;
-use redis::{Pipeline, Value, pipe};
+use redis::{Cmd, Pipeline, Value, cmd, pipe};
 use tokio::time::sleep;
 
 use crate::{
@@ -14,8 +14,23 @@ const MAX_ATTEMPTS: usize = 40;
 const MIN_PAUSE: Duration = Duration::from_millis(1);
 const MAX_PAUSE: Duration = Duration::from_millis(50);
 
-/// The commands that apply a change, in one step, and its result.
-pub(super) type Decision<T> = keyspace::Result<(Pipeline, T)>;
+/// What is to be written after the keys were read, in one step, and the result of the call if it is.
+pub(super) struct Decision<T> {
+    pub(super) write: Write,
+    pub(super) result: T,
+}
+
+pub(super) enum Write {
+    Nothing,
+    Transaction(Pipeline),
+    Script(Cmd),
+}
+
+/// A decision that was executed.
+pub(super) struct Executed<T> {
+    pub(super) result: T,
+    pub(super) connection: Connection,
+}
 
 impl Keyspace {
     /// Opens a connection that watches the index.
@@ -24,48 +39,46 @@ impl Keyspace {
         // Without the permission for MULTI, Redis would apply each command of a transaction by itself. The driver does
         // not detect that, so it is tested first.
         let mut commands = pipe();
-        commands
-            .cmd("MULTI")
-            .cmd("EXEC")
-            .cmd("WATCH")
-            .arg(&self.index);
+        commands.cmd("MULTI").cmd("EXEC");
+        commands.cmd("WATCH").arg(&self.index);
         commands.exec_async(&mut connection).await?;
         Ok(connection)
     }
 
-    /// Runs a transaction: `decide` reads, and decides what to write. Retries if another change came first, even if
-    /// there is nothing to write, so that all reads show the same state. Returns the connection as well.
+    /// Runs a transaction. `decide` reads. Retries if another change came first, even if there is nothing to write, so
+    /// that all reads show the same state.
     pub(super) async fn transact<T, F>(
         &self,
         decide: impl Fn(Connection) -> F + Send + Sync,
-    ) -> keyspace::Result<(T, Connection)>
+    ) -> keyspace::Result<Executed<T>>
     where
         T: Send,
-        F: Future<Output = Decision<T>> + Send,
+        F: Future<Output = keyspace::Result<Decision<T>>> + Send,
     {
         for pause in backoff(MIN_PAUSE, MAX_PAUSE).take(MAX_ATTEMPTS) {
             let mut connection = self.watch().await?;
-            let (commands, result) = decide(connection.clone()).await?;
-            let executed: Value = if commands.is_empty() {
-                // Even a full Redis accepts a transaction without commands.
-                pipe()
-                    .cmd("MULTI")
-                    .ignore()
-                    .cmd("EXEC")
-                    .query_async(&mut connection)
-                    .await?
-            } else {
-                let executed = commands.query_async(&mut connection).await;
-                executed
-                    .map_err(|error| RedisFailure::of_change(error, commands.is_transaction()))?
-            };
-            if executed != Value::Nil && executed != Value::Array(vec![Value::Nil]) {
-                return Ok((result, connection));
+            let Decision { write, result } = decide(connection.clone()).await?;
+            let response = execute(&mut connection, write).await?;
+            if response != Value::Nil {
+                return Ok(Executed { result, connection });
             }
             sleep(pause).await;
         }
-        Err(RedisFailure::Unavailable(
-            "too many concurrent changes of API keys".to_owned(),
-        ))
+        let problem = "too many concurrent changes of API keys";
+        Err(RedisFailure::Unavailable(problem.to_owned()))
     }
+}
+
+/// Returns the response of Redis: none if another change came first.
+async fn execute(connection: &mut Connection, write: Write) -> keyspace::Result<Value> {
+    let executed = match write {
+        // Even a full Redis accepts a transaction without commands.
+        Write::Nothing => {
+            cmd("MULTI").exec_async(connection).await?;
+            return Ok(cmd("EXEC").query_async(connection).await?);
+        }
+        Write::Transaction(mut commands) => commands.atomic().query_async(connection).await,
+        Write::Script(script) => script.query_async(connection).await,
+    };
+    executed.map_err(RedisFailure::of_change)
 }

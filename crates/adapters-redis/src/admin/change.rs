@@ -1,0 +1,104 @@
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use animal_store_app::{
+    ApiKey, ApiKeyChange, ApiKeyRefusal, AuditEntry, IssuedApiKey, ports::ChangedApiKey,
+};
+use redis::{AsyncTypedCommands, cmd};
+
+use super::{
+    index::{Delete, Index},
+    token::ListedToken,
+    transaction::{Decision, Write},
+};
+use crate::{
+    connection::Connection,
+    keyspace::{self, Keyspace, RedisFailure},
+};
+
+impl Keyspace {
+    /// Applies the rules to what Redis holds, and returns what writes the result.
+    pub(super) async fn decide(
+        &self,
+        mut connection: Connection,
+        change: &ApiKeyChange,
+        by: &str,
+    ) -> keyspace::Result<Decision<Result<ChangedApiKey, ApiKeyRefusal>>> {
+        let id = change.id().as_str();
+        let entry = connection.hget(&self.index, id).await?.unwrap_or_default();
+        let before = self.read_before(&mut connection, change, &entry).await?;
+        let owner = self.read_owner(&mut connection, change).await?;
+        let at = now(&mut connection).await?;
+        let after = match change.apply(before.as_ref(), owner.as_ref(), at) {
+            Ok(after) => after,
+            Err(refusal) => {
+                return Ok(Decision {
+                    write: Write::Nothing,
+                    result: Err(refusal),
+                });
+            }
+        };
+        let changed = ChangedApiKey { before, after, at };
+        let write = if matches!(change, ApiKeyChange::Revoke(_)) {
+            Write::Script(self.delete(id, &entry, Delete::Always))
+        } else {
+            self.write(change, &changed, by)
+        };
+        Ok(Decision {
+            write,
+            result: Ok(changed),
+        })
+    }
+
+    fn write(&self, change: &ApiKeyChange, changed: &ChangedApiKey, by: &str) -> Write {
+        let ChangedApiKey { before, after, at } = changed;
+        if before == after {
+            return Write::Nothing;
+        }
+        let mut commands = self.replace(change.id().as_str(), before.as_ref(), after.as_ref());
+        if let Some(entry) = AuditEntry::of(change, changed, by) {
+            self.append_audit(&mut commands, &entry);
+            self.prune_audit_log(&mut commands, *at);
+        }
+        Write::Transaction(commands)
+    }
+
+    /// Reads the key that is to be changed. One that cannot be read can be revoked.
+    async fn read_before(
+        &self,
+        connection: &mut Connection,
+        change: &ApiKeyChange,
+        entry: &str,
+    ) -> keyspace::Result<Option<IssuedApiKey>> {
+        let index = Index::from([(change.id().to_string(), entry.to_owned())]);
+        match (self.read_keys(connection, &index).await, change) {
+            (Err(RedisFailure::Corrupt(_)), ApiKeyChange::Revoke(id)) => {
+                Ok(Some(IssuedApiKey::unreadable(id.clone())))
+            }
+            (keys, _) => Ok(keys?.pop()),
+        }
+    }
+
+    /// Reads another key that has a token of the change.
+    async fn read_owner(
+        &self,
+        connection: &mut Connection,
+        change: &ApiKeyChange,
+    ) -> keyspace::Result<Option<ApiKey>> {
+        let id = change.id();
+        let digests = change.digests().into_iter();
+        let given = digests.map(|digest| ListedToken {
+            id: id.as_str(),
+            digest,
+        });
+        let given: Vec<_> = given.collect();
+        let stored = self.read_tokens(connection, &given).await?;
+        let mut owners = stored.into_values().map(|stored| stored.key);
+        Ok(owners.find(|owner| owner.id != *id))
+    }
+}
+
+/// Returns the time of the server.
+pub(super) async fn now(connection: &mut Connection) -> keyspace::Result<SystemTime> {
+    let (seconds, microseconds): (u64, u32) = cmd("TIME").query_async(connection).await?;
+    Ok(UNIX_EPOCH + Duration::new(seconds, 1000 * microseconds))
+}

@@ -1,0 +1,117 @@
+//! The index as Redis holds it: a hash with an entry for each key, by its id. An entry has the digests of the key's
+//! tokens, oldest first. They may have expired, and may belong to another key now.
+
+use std::collections::BTreeMap;
+
+use animal_store_app::{ApiKeyDigest, IssuedApiKey};
+use redis::{Cmd, Pipeline, cmd, pipe};
+
+use super::token::{ListedToken, StoredToken};
+use crate::{
+    connection::Connection,
+    keyspace::{self, Keyspace, parse_digest},
+};
+
+/// Deletes a key if its entry in the index is the one that was read, in one step that a full Redis executes as well.
+///
+/// `KEYS`: the index, and the tokens of the entry. `ARGV`: the id, the entry, and the condition. The first `HDEL` changes
+/// nothing: it fails if the last one would, before any token is deleted. A token of the entry may have expired and
+/// belong to another key of the index now. A value that is not a token is deleted.
+const DELETE_KEY: &str = "
+    if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return nil end
+    redis.call('HDEL', KEYS[1], '')
+    for i = 2, #KEYS do
+        local owner = redis.pcall('HGET', KEYS[i], 'id')
+        if owner == ARGV[1] and ARGV[3] == 'expired' then return nil end
+        local moved = type(owner) == 'string' and owner ~= ARGV[1] and redis.call('HGET', KEYS[1], owner)
+        if not moved then redis.call('DEL', KEYS[i]) end
+    end
+    redis.call('HDEL', KEYS[1], ARGV[1])
+    return 1";
+
+/// Entries of the index, by the id of the key.
+pub(super) type Index = BTreeMap<String, String>;
+
+/// Which keys the script deletes.
+#[derive(Clone, Copy)]
+pub(super) enum Delete {
+    Always,
+    /// Only a key without a token.
+    IfExpired,
+}
+
+impl Keyspace {
+    /// Reads the keys of these entries, in the order of their ids. Leaves out tokens that now belong to another key.
+    pub(super) async fn read_keys(
+        &self,
+        connection: &mut Connection,
+        index: &Index,
+    ) -> keyspace::Result<Vec<IssuedApiKey>> {
+        let listed = index
+            .iter()
+            .flat_map(|(id, entry)| digests(entry).map(|digest| ListedToken { id, digest }));
+        let listed: Vec<_> = listed.collect();
+        let tokens = self.read_tokens(connection, &listed).await?;
+        let keys = index.iter().filter_map(|(id, entry)| {
+            let stored = digests(entry).filter_map(|digest| tokens.get(&digest));
+            key_of(stored.filter(|token| token.key.id.as_str() == id))
+        });
+        Ok(keys.collect())
+    }
+
+    /// Returns the commands that replace a key by another state of it.
+    pub(super) fn replace(
+        &self,
+        id: &str,
+        before: Option<&IssuedApiKey>,
+        after: Option<&IssuedApiKey>,
+    ) -> Pipeline {
+        let mut commands = pipe();
+        let [old, new] = [before, after].map(|key| key.map_or(&[][..], |key| &key.tokens));
+        for token in old {
+            if new.iter().all(|new| new.digest != token.digest) {
+                commands.del(self.token(&token.digest)).ignore();
+            }
+        }
+        if let Some(after) = after {
+            for token in new.iter().filter(|token| !old.contains(token)) {
+                self.set_token(&mut commands, &after.key, token);
+            }
+        }
+        let entry: Vec<_> = new
+            .iter()
+            .map(|token| hex::encode(token.digest.0))
+            .collect();
+        // An entry without digests is removed as that of an expired key.
+        commands.hset(&self.index, id, entry.join(" ")).ignore();
+        commands
+    }
+
+    /// Returns the command that deletes a key with this entry.
+    pub(super) fn delete(&self, id: &str, entry: &str, condition: Delete) -> Cmd {
+        let tokens: Vec<_> = digests(entry).map(|digest| self.token(&digest)).collect();
+        let mut script = cmd("EVAL");
+        script.arg(DELETE_KEY).arg(1 + tokens.len());
+        script.arg(&self.index).arg(tokens);
+        script.arg(id).arg(entry).arg(match condition {
+            Delete::Always => "",
+            Delete::IfExpired => "expired",
+        });
+        script
+    }
+}
+
+/// Returns the key of these tokens, oldest first. The newest one has its properties.
+fn key_of<'a>(stored: impl Iterator<Item = &'a StoredToken>) -> Option<IssuedApiKey> {
+    let stored: Vec<_> = stored.collect();
+    Some(IssuedApiKey {
+        key: stored.last()?.key.clone(),
+        tokens: stored.iter().map(|stored| stored.token.clone()).collect(),
+    })
+}
+
+fn digests(entry: &str) -> impl Iterator<Item = ApiKeyDigest> {
+    entry
+        .split_whitespace()
+        .filter_map(|digest| parse_digest(digest.as_bytes()))
+}

@@ -1,0 +1,101 @@
+//! A token as Redis holds it: a hash. A lookup reads three of its fields, see `crate::token`.
+
+use std::{collections::HashMap, iter::zip};
+
+use animal_store_app::{ApiKey, ApiKeyDigest, IssuedToken, milliseconds};
+use redis::{Pipeline, RedisError, RedisResult, Value, from_redis_value, pipe};
+
+use crate::{
+    connection::Connection,
+    keyspace::{self, Keyspace, RedisFailure},
+    token::{KEY_FIELDS, parse_key},
+};
+
+const ID: &str = KEY_FIELDS[0];
+const LABEL: &str = KEY_FIELDS[1];
+const SCOPES: &str = KEY_FIELDS[2];
+const LAST_FOUR: &str = "last4";
+/// Milliseconds since 1970.
+const CREATED: &str = "created";
+/// Milliseconds since 1970. Without this field, the token does not expire.
+const EXPIRES: &str = "expires";
+/// Number of tokens that are read in one message.
+const TOKENS_PER_MESSAGE: usize = 500;
+
+/// A token that is listed for a key.
+pub(super) struct ListedToken<'a> {
+    /// The id of the key: that of an error.
+    pub(super) id: &'a str,
+    pub(super) digest: ApiKeyDigest,
+}
+
+/// A token, and the key that it belongs to.
+#[derive(Clone)]
+pub(super) struct StoredToken {
+    pub(super) key: ApiKey,
+    pub(super) token: IssuedToken,
+}
+
+impl Keyspace {
+    /// Reads tokens. Leaves out those that do not exist.
+    pub(super) async fn read_tokens(
+        &self,
+        connection: &mut Connection,
+        listed: &[ListedToken<'_>],
+    ) -> keyspace::Result<HashMap<ApiKeyDigest, StoredToken>> {
+        let fields = [ID, LABEL, SCOPES, LAST_FOUR, CREATED, EXPIRES];
+        let mut tokens = HashMap::new();
+        for listed in listed.chunks(TOKENS_PER_MESSAGE) {
+            let mut query = pipe();
+            for ListedToken { digest, .. } in listed {
+                query.hmget(self.token(digest), &fields);
+            }
+            let responses: Vec<RedisResult<Value>> =
+                query.ignore_errors().query_async(connection).await?;
+            for (response, ListedToken { id, digest }) in zip(responses, listed) {
+                let token = parse(*digest, response).map_err(|failure| failure.of_key(id))?;
+                tokens.extend(token.map(|token| (*digest, token)));
+            }
+        }
+        Ok(tokens)
+    }
+
+    /// Adds the commands that store a token, or another expiry of it.
+    pub(super) fn set_token(&self, commands: &mut Pipeline, key: &ApiKey, token: &IssuedToken) {
+        let name = self.token(&token.digest);
+        let mut fields = vec![
+            (ID, key.id.to_string()),
+            (LABEL, key.label.as_str().to_owned()),
+            (SCOPES, key.scopes.to_string()),
+            (LAST_FOUR, token.last_four.clone()),
+            (CREATED, milliseconds(token.created).to_string()),
+        ];
+        let expires = token.expires.map(milliseconds);
+        fields.extend(expires.map(|expires| (EXPIRES, expires.to_string())));
+        commands.cmd("HSET").arg(&name).arg(fields).ignore();
+        if let Some(expires) = expires {
+            commands.pexpire_at(name, expires).ignore();
+        }
+    }
+}
+
+fn parse(
+    digest: ApiKeyDigest,
+    response: RedisResult<Value>,
+) -> keyspace::Result<Option<StoredToken>> {
+    let fields: [Option<String>; 6] = from_redis_value(response?).map_err(RedisError::from)?;
+    let [id, label, scopes, last_four, created, expires] = fields;
+    let Some(key) = parse_key([id, label, scopes])? else {
+        return Ok(None);
+    };
+    let last_four = last_four.unwrap_or_default();
+    let created = parse_time(created)?.unwrap_or_default();
+    let token = IssuedToken::from_stored(digest, last_four, created, parse_time(expires)?);
+    let token = token.map_err(RedisFailure::corrupt)?;
+    Ok(Some(StoredToken { key, token }))
+}
+
+fn parse_time(text: Option<String>) -> keyspace::Result<Option<i64>> {
+    let time = text.map(|text| text.parse()).transpose();
+    time.map_err(|_| RedisFailure::corrupt("a field is malformed"))
+}
