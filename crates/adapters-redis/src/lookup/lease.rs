@@ -63,9 +63,11 @@ impl Lease {
 
     /// Waits until the lease is valid.
     pub(crate) async fn valid(&self) {
-        self.need();
         let mut renewals = self.renewals.subscribe();
-        let _ = renewals.wait_for(|()| self.is_valid(Instant::now())).await;
+        while !self.is_valid(Instant::now()) {
+            self.need();
+            let _ = renewals.changed().await;
+        }
     }
 
     /// Time for which the lease is still valid.
