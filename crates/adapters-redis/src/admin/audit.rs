@@ -8,9 +8,6 @@ use redis::{AsyncTypedCommands, Pipeline};
 
 use crate::keyspace::{self, Keyspace, RedisFailure};
 
-/// The longest log that is kept, as the last rank of those that are removed.
-const LAST_SURPLUS: isize = -1 - AuditEntry::LIMIT as isize;
-
 impl Keyspace {
     pub(super) async fn read_audit_log(&self) -> keyspace::Result<Vec<AuditEntry>> {
         let mut connection = self.connect(|_| ()).await?;
@@ -28,8 +25,9 @@ impl Keyspace {
     pub(super) fn prune_audit_log(&self, commands: &mut Pipeline, now: SystemTime) {
         let end = format!("({}", audit_kept_since(now));
         commands.zrembyscore(&self.audit_log, "-inf", end).ignore();
+        let limit = isize::try_from(AuditEntry::LIMIT).unwrap_or(isize::MAX);
         commands
-            .zremrangebyrank(&self.audit_log, 0, LAST_SURPLUS)
+            .zremrangebyrank(&self.audit_log, 0, -1 - limit)
             .ignore();
     }
 }
