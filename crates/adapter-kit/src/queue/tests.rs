@@ -67,6 +67,27 @@ async fn a_batch_has_as_many_rows_as_fit_and_at_least_one_request() {
     assert_eq!([2, 2].map(|rows| taker.take(rows).len()), [2, 1]);
 }
 
+/// Shares no batch.
+struct Retry(bool);
+
+impl Request for Retry {
+    type Response = ();
+
+    fn is_alone(&self) -> bool {
+        self.0
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_shares_no_batch_is_taken_alone() {
+    let (sender, takers) = queue_of(10);
+    let taker = takers.taker();
+    for is_alone in [false, true, true, false, false] {
+        begin(&sender, Retry(is_alone)).await;
+    }
+    assert_eq!([9; 5].map(|rows| taker.take(rows).len()), [1, 1, 1, 2, 0]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_full_queue_refuses_and_a_request_whose_time_has_passed_makes_room() {
     let (sender, takers) = queue_of(2);

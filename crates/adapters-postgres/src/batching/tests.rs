@@ -56,7 +56,7 @@ enum Ask {
     Panic,
     /// The batch fails after a moment because of one request.
     Spoil,
-    /// The first sessions refuse the batch, this number of them.
+    /// The first sessions refuse it, this number of them.
     Refuse(usize),
 }
 
@@ -99,27 +99,30 @@ impl Session for Fake {
 
     async fn execute(&mut self, batch: &[&Ask], _: &ConnectionSettings) -> Executed<Ask> {
         BATCHES.with_borrow_mut(|batches| batches.push(batch.iter().map(|ask| **ask).collect()));
+        let mut responses = Vec::new();
         for ask in batch {
             match ask {
                 Refuse(sessions) if ATTEMPTS_MADE.get() <= *sessions => {
-                    return failed(batch, Affected::Session);
+                    responses.push(Err(failure(Affected::Session)));
                 }
-                Answer | Refuse(_) => {}
+                Answer | Refuse(_) => responses.push(Ok(())),
                 Hang => pending().await,
                 Panic => panic!("the test wants it"),
                 Spoil => {
                     sleep(A_MOMENT).await;
-                    return failed(batch, Affected::Row);
+                    return vec![Err(failure(Affected::Row)); batch.len()];
                 }
             }
         }
-        vec![Ok(()); batch.len()]
+        responses
     }
 }
 
-fn failed(batch: &[&Ask], affects: Affected) -> Executed<Ask> {
-    let failure = StoreFailure::Unavailable("the test wants it".into());
-    vec![Err(Failure::new(failure, affects)); batch.len()]
+fn failure(affects: Affected) -> Failure {
+    Failure::new(
+        StoreFailure::Unavailable("the test wants it".into()),
+        affects,
+    )
 }
 
 struct World {
@@ -320,7 +323,7 @@ async fn a_dispatcher_ends_with_its_senders_even_if_it_connects() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_that_a_session_refuses_is_executed_again_in_a_new_one_without_a_pause() {
+async fn requests_that_a_session_refuses_are_executed_again_in_a_new_one_without_a_pause() {
     for purpose in [Reads, Creates] {
         ATTEMPTS_MADE.set(0);
         let world = World::start(purpose, 1, &[]);
@@ -329,7 +332,8 @@ async fn a_batch_that_a_session_refuses_is_executed_again_in_a_new_one_without_a
         let responses = futures_util::future::join_all(asks).await;
         assert!(responses.iter().all(Result::is_ok), "{responses:?}");
         assert_eq!(start.elapsed(), Duration::ZERO);
-        assert_eq!(BATCHES.take(), [[Answer, Refuse(1), Answer]; 2]);
+        let batches: [&[Ask]; 2] = [&[Answer, Refuse(1), Answer], &[Refuse(1)]];
+        assert_eq!(BATCHES.take(), batches);
         let connected = world.settings.metrics.connections(purpose).connected.get();
         assert_eq!((ATTEMPTS_MADE.get(), connected), (2, 1));
     }
@@ -340,7 +344,9 @@ async fn an_error_that_every_session_reports_costs_two_sessions_per_second_and_n
     let world = World::start(Reads, 1, &[]);
     let refused = Refuse(usize::MAX);
     for _ in 0..100 {
-        assert!(is_unavailable(&world.send(refused).await));
+        let (refused, other) = tokio::join!(world.send(refused), world.send(Answer));
+        assert!(is_unavailable(&refused));
+        other.unwrap();
         world.send(Answer).await.unwrap();
         sleep(A_MOMENT * 5).await;
     }

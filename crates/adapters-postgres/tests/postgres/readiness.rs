@@ -4,6 +4,7 @@ use animal_store_adapters_postgres::{PostgresSettings, SchemaMode};
 use animal_store_test_servers::PostgresServer;
 
 use crate::{
+    metrics::connections,
     outcomes::{find, not_ready, wait_until, wait_until_ready},
     sql_session::SqlSession,
     store::{Store, settings},
@@ -27,6 +28,11 @@ async fn without_a_connection_for_reads_the_storage_is_not_ready() {
     };
     let observer = SqlSession::at(&url).await;
     let store = Store::at(&url.replace("postgres@", "keeper@"), settings).await;
+    wait_until("the connections for creates", async || {
+        connections(&store.registry, "creates") == [0, 2, 0]
+    })
+    .await;
+    // That of the start has ended.
     observer.wait_for_backends(2).await;
     let limit = "too many connections for role";
     wait_until("the probe has the last connection", async || {
