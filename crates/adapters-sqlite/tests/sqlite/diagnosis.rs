@@ -5,7 +5,7 @@ use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 use animal_store_adapters_sqlite::{SqliteBulkStorage, diagnose};
 use animal_store_app::{
     Finding,
-    Verdict::{Error, Ok, Warning},
+    Verdict::{self, Error, Ok, Warning},
     ports::BulkStorage,
     test_support::{assert_finding, conspicuous},
 };
@@ -18,6 +18,10 @@ use crate::{
 
 async fn findings(path: &Path) -> Vec<Finding> {
     diagnose(path, TIMEOUT).await
+}
+
+async fn assert_found(path: &Path, subject: &str, verdict: Verdict, text: &str) {
+    assert_finding(&findings(path).await, subject, verdict, text);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -58,12 +62,7 @@ async fn an_unfinished_copy_is_found() {
             .mark_copy(is_unfinished)
             .await
             .expect("marked");
-        assert_finding(
-            &findings(&store.path()).await,
-            "sqlite.copy",
-            verdict,
-            "cop",
-        );
+        assert_found(&store.path(), "sqlite.copy", verdict, "cop").await;
     }
 }
 
@@ -71,15 +70,16 @@ async fn an_unfinished_copy_is_found() {
 async fn a_missing_file_is_found_and_not_created() {
     let folder = TempDir::new().expect("a folder");
     let path = folder.path().join("pets.db");
-    assert_finding(
-        &findings(&path).await,
+    assert_found(
+        &path,
         "sqlite.file",
         Error,
         "a start of the service creates the file",
-    );
+    )
+    .await;
     assert_eq!(files_in(folder.path()), [""; 0]);
     fs::write(log_of(&path), "log").expect("written");
-    assert_finding(&findings(&path).await, "sqlite.file", Error, "pets.db-wal");
+    assert_found(&path, "sqlite.file", Error, "pets.db-wal").await;
     assert_eq!(files_in(folder.path()), ["pets.db-wal"]);
 }
 
@@ -89,19 +89,14 @@ async fn each_problem_is_found() {
     let path = store.path();
     let _folder = store.close().await;
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("set");
-    assert_finding(
-        &findings(&path).await,
-        "sqlite.permissions",
-        Warning,
-        "chmod 600",
-    );
+    assert_found(&path, "sqlite.permissions", Warning, "chmod 600").await;
     sql::execute(
         &path,
         "INSERT INTO __diesel_schema_migrations (version) VALUES ('9999contract')",
     );
-    assert_finding(&findings(&path).await, "sqlite.file", Error, "9999contract");
+    assert_found(&path, "sqlite.file", Error, "9999contract").await;
     sql::execute(&path, "DELETE FROM __diesel_schema_migrations");
-    assert_finding(&findings(&path).await, "sqlite.file", Warning, "0001expand");
+    assert_found(&path, "sqlite.file", Warning, "0001expand").await;
     sql::execute(
         &path,
         "INSERT INTO __diesel_schema_migrations (version) VALUES ('0001expand'), ('0002expand'), ('0003expand')",
@@ -117,12 +112,7 @@ async fn each_problem_is_found() {
     assert_finding(&found, "sqlite.file", Ok, "pets.db");
     assert_finding(&found, "sqlite.pages", Error, "btreeInitPage");
     fs::write(&path, "no database").expect("written");
-    assert_finding(
-        &findings(&path).await,
-        "sqlite.file",
-        Error,
-        "not an SQLite database",
-    );
+    assert_found(&path, "sqlite.file", Error, "not an SQLite database").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -185,15 +175,10 @@ async fn a_file_that_a_start_would_refuse_is_an_error() {
 
 /// The file is on a mount that cannot be written. Runs in another process.
 pub(crate) async fn find_that_it_is_not_writable(path: &Path) {
-    assert_finding(&findings(path).await, "sqlite.file", Error, "Read-only");
+    assert_found(path, "sqlite.file", Error, "Read-only").await;
 }
 
 /// The file is a mount point. Runs in another process.
 pub(crate) async fn find_that_it_is_mounted_alone(path: &Path) {
-    assert_finding(
-        &findings(path).await,
-        "sqlite.mount",
-        Error,
-        "mounted alone",
-    );
+    assert_found(path, "sqlite.mount", Error, "mounted alone").await;
 }

@@ -8,7 +8,7 @@ use std::{
 use animal_store_adapter_kit::ApiKeySnapshot;
 use animal_store_adapters_sqlite::{SqliteApiKeyStore, SqliteBulkStorage};
 use animal_store_app::{
-    ports::{AddPetError, ApiKeyChangeError, ApiKeyStore, BulkStorage, Readiness, StoreFailure},
+    ports::{ApiKeyStore, BulkStorage, Readiness, StoreFailure},
     test_support::{api_key, stored_pets},
 };
 use prometheus_client::registry::Registry;
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use crate::{
     keys_support::{add, find, new_token, revoke},
     sql,
-    store::{Store, files, log_of, settings, wait_until},
+    store::{Store, assert_unavailable, files, log_of, settings, wait_until},
 };
 
 /// A storage with everything that uses its file.
@@ -82,10 +82,7 @@ impl Service {
             .try_add("refused")
             .await
             .expect_err("not in place");
-        assert!(
-            matches!(error, AddPetError::Store(StoreFailure::Unavailable(_))),
-            "{error:?}"
-        );
+        assert_unavailable(&error);
         let error = self
             .store
             .readiness
@@ -108,19 +105,10 @@ impl Service {
         wait_until("lookups fail", fails).await;
         self.directory.check().await.expect_err("not in place");
         let added = self.keys.change(add("other", "other", None), "test").await;
-        assert!(
-            matches!(
-                added,
-                Err(ApiKeyChangeError::Store(StoreFailure::Unavailable(_)))
-            ),
-            "{added:?}"
-        );
+        assert_unavailable(&added);
         self.bulk.check_writable().await.expect_err("not in place");
         let added = self.bulk.add_pets(stored_pets([99])).await;
-        assert!(
-            matches!(added, Err(StoreFailure::Unavailable(_))),
-            "{added:?}"
-        );
+        assert_unavailable(&added);
     }
 }
 
@@ -179,10 +167,7 @@ async fn a_first_create_fails_at_once_if_the_file_is_not_in_place() {
     let store = Store::new();
     let _moved = Moved::new(&store.path(), |_| ());
     let error = store.try_add("refused").await.expect_err("not in place");
-    assert!(
-        matches!(error, AddPetError::Store(StoreFailure::Unavailable(_))),
-        "{error:?}"
-    );
+    assert_unavailable(&error);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

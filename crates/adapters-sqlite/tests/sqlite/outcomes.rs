@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::{
     child, sql,
-    store::{Store, settings},
+    store::{Store, assert_unavailable, settings},
 };
 
 fn runtime() -> tokio::runtime::Runtime {
@@ -171,10 +171,7 @@ async fn a_create_that_ends_the_transaction_is_not_stored() {
         "CREATE TRIGGER ending BEFORE INSERT ON pets WHEN NEW.name = 'end' BEGIN SELECT RAISE(ROLLBACK, 'end'); END;",
     );
     let error = store.try_add("end").await.expect_err("not stored");
-    assert!(
-        matches!(error, AddPetError::Store(StoreFailure::Unavailable(_))),
-        "{error:?}"
-    );
+    assert_unavailable(&error);
     store.add("Rex").await;
     assert_eq!(store.names().await, ["Rex"]);
 }

@@ -6,14 +6,14 @@ use animal_store_adapters_sqlite::{
     FileUse, SqliteApiKeyStore, SqliteBulkStorage, SqliteFile, diagnose,
 };
 use animal_store_app::{
-    ports::{AddPetError, ApiKeyChangeError, ApiKeyStore, BulkStorage, StoreFailure},
+    ports::{ApiKeyStore, BulkStorage},
     test_support::stored_pets,
 };
 
 use crate::{
     keys_support::add,
     kills::{assert_stored, killed_file},
-    store::{Store, TIMEOUT, files_in, log_of, mode, settings},
+    store::{Store, TIMEOUT, assert_unavailable, files_in, log_of, mode, settings},
 };
 
 /// Reads a file in every way. Returns the number of pets.
@@ -45,26 +45,14 @@ async fn try_to_change(path: &Path) {
     let file = SqliteFile::open(path, FileUse::Read, TIMEOUT).expect("a file");
     let store = Store::over(file.clone(), settings());
     let added = store.try_add("refused").await;
-    assert!(
-        matches!(added, Err(AddPetError::Store(StoreFailure::Unavailable(_)))),
-        "{added:?}"
-    );
+    assert_unavailable(&added);
     let added = SqliteApiKeyStore::new(file.clone())
         .change(add("key", "token", None), "test")
         .await;
-    assert!(
-        matches!(
-            added,
-            Err(ApiKeyChangeError::Store(StoreFailure::Unavailable(_)))
-        ),
-        "{added:?}"
-    );
+    assert_unavailable(&added);
     let bulk = SqliteBulkStorage::new(&file);
     let added = bulk.add_pets(stored_pets([1_000_000])).await;
-    assert!(
-        matches!(added, Err(StoreFailure::Unavailable(_))),
-        "{added:?}"
-    );
+    assert_unavailable(&added);
     store.close().await;
 }
 

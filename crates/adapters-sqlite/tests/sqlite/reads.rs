@@ -16,7 +16,7 @@ use tokio::sync::Mutex;
 
 use crate::{
     sql,
-    store::{Store, settings, wait_until},
+    store::{Store, assert_unavailable, settings, wait_until},
 };
 
 const MANY: &str = "
@@ -164,10 +164,7 @@ async fn a_panic_fails_its_batch_and_no_later_read() {
             store.repository.find(pet.id())
         );
         for failed in [panicked, found] {
-            assert!(
-                matches!(failed, Err(StoreFailure::Unavailable(_))),
-                "{failed:?}"
-            );
+            assert_unavailable(&failed);
         }
         assert_eq!(
             store

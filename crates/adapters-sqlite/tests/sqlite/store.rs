@@ -1,6 +1,7 @@
 //! A storage in a folder of its own.
 
 use std::{
+    fmt::Debug,
     fs,
     os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
@@ -66,6 +67,16 @@ pub(crate) fn assert_refused(path: &Path, text: &str) {
         assert!(error.to_string().contains(text), "{error}");
         assert!(files(path) == before, "the file or the log has changed");
     }
+}
+
+/// Asserts that a call, or the error of one, says that the file is unavailable, so that nothing was changed.
+#[track_caller]
+pub(crate) fn assert_unavailable(result: &dyn Debug) {
+    let text = format!("{result:?}");
+    assert!(
+        !text.starts_with("Ok(") && text.contains("Unavailable("),
+        "{text}"
+    );
 }
 
 /// Returns the inodes and contents of a file and its log. An empty log is none: SQLite makes one when it reads a file.
