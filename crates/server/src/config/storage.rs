@@ -152,8 +152,8 @@ impl PostgresConfig {
             /// Number of read connections per worker thread. The process has three more, for creates and `/ready`, and
             /// one for API keys in PostgreSQL.
             connections_per_worker = value("storage.postgres.connections_per_worker", "2", number(1..=64));
-            /// `true` behind a pooler in transaction mode, such as PgBouncer: nothing stays prepared, and each batch of
-            /// reads is a transaction. Requires `storage.postgres.migrate_url`, which must bypass the pooler.
+            /// `true` behind a pooler in transaction mode, such as PgBouncer: nothing stays prepared, and each
+            /// statement of reads is a transaction. Requires `storage.postgres.migrate_url`, which must bypass the pooler.
             transaction_pooling = value("storage.postgres.transaction_pooling", "false", boolean);
             /// Timeout for each response of PostgreSQL, and for opening a connection, which the hosts of the URL share
             /// equally. After it, requests get 503 and the connection is replaced. PostgreSQL ends a statement after
