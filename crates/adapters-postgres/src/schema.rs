@@ -63,8 +63,11 @@ pub(crate) async fn prepare_schema(
                 // The start has timed out.
                 Err(unsent) => unsent,
             },
-            // Dropping the sender lets the start go on.
-            _ => error,
+            undecided => {
+                // Without its sender, the start goes on during the pause.
+                drop(undecided);
+                error
+            }
         };
         let starting = start_error
             .as_ref()
