@@ -64,5 +64,5 @@ pub use keys::{
     IssueApiKey, IssueOutcome, ListApiKeys, ListedApiKeys, ReadAuditLog, RevokeApiKey,
     RotateApiKey, RotatedApiKey,
 };
-pub use pets::{CreatePet, GetPet, ListPets};
+pub use pets::*;
 pub use stored_time::{from_milliseconds, milliseconds};
