@@ -5,8 +5,6 @@
 
 mod integer;
 mod member;
-mod new_pet_request;
-mod pet_response;
+mod pet;
 
-pub use new_pet_request::{Subject, from_slice};
-pub use pet_response::{list_to_vec, to_line, to_vec};
+pub use pet::{Subject, from_slice, list_to_vec, to_line, to_vec};

