@@ -14,6 +14,7 @@
 use std::{
     pin::pin,
     sync::Arc,
+    thread::available_parallelism,
     time::{Duration, Instant},
 };
 
@@ -56,6 +57,8 @@ pub(crate) enum Read {
 struct Dispatcher {
     session: Session,
     taker: Taker<Read>,
+    /// Whether the worker may poll: on the only core, it would delay the read.
+    may_poll: bool,
     /// Dropped after the connection is closed, so the storage ends later.
     _storage: Arc<Creates>,
 }
@@ -84,6 +87,7 @@ pub(crate) fn start(
         let dispatcher = Dispatcher {
             session: Session::new(&storage.file),
             taker: takers.taker(),
+            may_poll: available_parallelism().is_ok_and(|cores| cores.get() > 1),
             _storage: Arc::clone(storage),
         };
         tokio::spawn(dispatcher.run());
@@ -103,7 +107,7 @@ impl Dispatcher {
             }
             // A panic drops the batch, which fails its reads.
             let executing = self.session.run(|session| Ok(execute_all(session, batch)));
-            let executed = if size == 1 {
+            let executed = if size == 1 && self.may_poll {
                 poll_briefly(executing).await
             } else {
                 executing.await
