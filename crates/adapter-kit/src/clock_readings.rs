@@ -3,7 +3,9 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use animal_store_app::milliseconds;
+use animal_store_app::{milliseconds, ports::StoreResult};
+
+use crate::{Sql, Value};
 
 /// The readings of a clock by which a store decides what has expired: one reading deletes nothing, because it may be
 /// wrong.
@@ -32,21 +34,31 @@ impl ClockReadings<i64> {
             kept: KEYS_KEPT,
         }
     }
+
+    /// Returns the reading by which this one may delete.
+    pub(crate) fn read_proof(&self, sql: &mut dyn Sql) -> StoreResult<Option<i64>> {
+        let mut rows = sql.rows(&format!("SELECT {}", self.proof()), &[])?;
+        let proof = rows.pop().and_then(|mut row| row.next().unless_null());
+        proof.map(Value::integer).transpose()
+    }
 }
 
 impl<T: Display> ClockReadings<T> {
     /// Returns the statements that record this reading, and forget those that are not needed. Of the last ones, some
     /// are kept, and always the first and the last of them.
-    pub fn record(&self) -> String {
+    pub fn record(&self) -> [String; 3] {
         let Self { table, now, .. } = self;
         let kept = self.kept.as_millis();
         let distance = kept / 30;
         let proof = self.proof();
-        format!(
-            "DELETE FROM {table} WHERE at > {now} OR at > (SELECT min(at) FROM {table} WHERE at > {now} - {distance});
-            INSERT INTO {table} (at) VALUES ({now}) ON CONFLICT DO NOTHING;
-            DELETE FROM {table} WHERE at < {proof};"
-        )
+        [
+            format!(
+                "DELETE FROM {table}
+                WHERE at > {now} OR at > (SELECT min(at) FROM {table} WHERE at > {now} - {distance})"
+            ),
+            format!("INSERT INTO {table} (at) VALUES ({now}) ON CONFLICT DO NOTHING"),
+            format!("DELETE FROM {table} WHERE at < {proof}"),
+        ]
     }
 
     /// Returns the query for the reading by which this one may delete. `NULL`: there is none.

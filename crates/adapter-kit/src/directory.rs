@@ -32,13 +32,13 @@ use async_trait::async_trait;
 use prometheus_client::registry::Registry;
 use tokio::{select, sync::watch};
 
-pub(crate) use self::history::MARKS_KEPT;
+pub(crate) use self::history::{MARKS_KEPT, new_mark};
 use self::{
     demand::Demand,
     snapshot::{Difference, KnownKeys, Snapshot},
 };
 pub use self::{
-    history::{KeyCounts, KeyState, new_mark},
+    history::{KeyCounts, KeyState},
     snapshot::{KeyDelta, StoredKey},
 };
 use crate::{

@@ -21,8 +21,8 @@ use std::{
 };
 
 use animal_store_app::{
-    ApiKeyId, from_milliseconds, milliseconds,
-    ports::{ApiKeyUse, ApiKeyUses, RecordedUses},
+    ApiKeyId, milliseconds,
+    ports::{ApiKeyUse, ApiKeyUses},
 };
 use prometheus_client::{metrics::counter::Counter, registry::Registry};
 use thread_local::ThreadLocal;
@@ -198,29 +198,6 @@ impl PendingUses {
     pub fn iter(&self) -> impl Iterator<Item = (ApiKeyUse, &HashMap<ApiKeyId, i64>)> {
         ApiKeyUse::ALL.into_iter().zip(&self.times)
     }
-}
-
-/// Returns the uses of these rows: the id of a key, the kind, and the time of the last use. Times are in seconds since
-/// 1970. `since`: the beginning of the record.
-pub fn recorded_uses(
-    since: Option<i64>,
-    rows: impl IntoIterator<Item = (String, i16, i64)>,
-) -> RecordedUses {
-    let time = |seconds: i64| from_milliseconds(seconds.saturating_mul(1000));
-    let mut uses = RecordedUses {
-        since: since.map(time),
-        ..RecordedUses::default()
-    };
-    for (id, kind, last_used_at) in rows {
-        let Ok(id) = ApiKeyId::parse(&id) else {
-            continue;
-        };
-        // Another release may have written another kind.
-        if let Some(kind) = ApiKeyUse::ALL.into_iter().find(|one| *one as i16 == kind) {
-            uses.last.insert((id, kind), time(last_used_at));
-        }
-    }
-    uses
 }
 
 /// Returns the current minute, in seconds since 1970.

@@ -33,9 +33,6 @@ pub(crate) enum ConnectionError {
     Unreplicated,
     #[error("the encoding of the database is {0}, and has to be UTF8")]
     NotUtf8(String),
-    /// The API keys do not match their state.
-    #[error("{0}")]
-    Keys(String),
     /// Each error with its login: user, host, port and database.
     #[error("{}", located(.0))]
     Located(Vec<(String, Self)>),

@@ -37,7 +37,7 @@ pub use bulk::PgBulkStorage;
 pub use connection::{PgEndpoint, PgEndpointError};
 pub use diagnosis::diagnose;
 pub use error::MigrationError;
-pub use keys::PgApiKeyStore;
+pub use keys::{PgApiKeyStore, api_key_store};
 pub use pet_repository::PgPetRepository;
 pub use schema::Migrations;
 pub use settings::{PostgresSettings, SchemaMode};

@@ -81,7 +81,7 @@ async fn sweep(connections: &ConnectionSettings) -> Result<i64, StoreFailure> {
         now: "(extract(epoch FROM now()) * 1000)::bigint",
         kept: database.settings.idempotency_retention,
     };
-    let record = format!("{NO_WAIT}; {}", readings.record());
+    let record = format!("{NO_WAIT}; {}", readings.record().join("; "));
     connection.begin(&record).await?;
     connection.commit().await?;
     let proof = format!("SELECT to_timestamp({} / 1000.0)", readings.proof());

@@ -1,5 +1,7 @@
 //! Transactions of commands and of background tasks, each on a connection of its own.
 
+use std::time::Duration;
+
 use animal_store_app::ports::{Cause, StoreFailure};
 use tokio_postgres::{
     Client, Row,
@@ -19,7 +21,7 @@ pub(crate) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
 /// The primary of a database, for a command or a background task.
 #[derive(Clone)]
-pub(crate) struct Database {
+pub struct Database {
     pub(crate) endpoint: PgEndpoint,
     pub(crate) settings: PostgresSettings,
 }
@@ -72,8 +74,18 @@ impl TransactionConnection {
         sql: &str,
         parameters: &[Parameter<'_>],
     ) -> Result<Vec<Row>, StoreFailure> {
-        self.within_timeout(self.client.query_typed(sql, parameters))
+        self.query_within(self.database.settings.timeout, sql, parameters)
             .await
+    }
+
+    pub(crate) async fn query_within(
+        &self,
+        timeout: Duration,
+        sql: &str,
+        parameters: &[Parameter<'_>],
+    ) -> Result<Vec<Row>, StoreFailure> {
+        let rows = self.client.query_typed(sql, parameters);
+        Ok(self.database.endpoint.within(timeout, rows).await?)
     }
 
     /// Returns the only row of a result.

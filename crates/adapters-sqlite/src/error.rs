@@ -142,6 +142,16 @@ impl Problem {
     }
 }
 
+/// The failure of a statement, of which the cause is the message, or an invalid row.
+impl From<StoreFailure> for Problem {
+    fn from(failure: StoreFailure) -> Self {
+        match failure {
+            StoreFailure::Corrupt(cause) => Self::InvalidRow(cause.to_string()),
+            failure => Self::of_message(&failure.reason()),
+        }
+    }
+}
+
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
         match &error {

@@ -1,214 +1,102 @@
-//! API keys in the file: their changes, their directory, and the record of their uses.
+//! API keys in the file: its transactions for the [store](SqlApiKeyStore) that it shares with PostgreSQL.
 //!
 //! **Problem.** Other processes change keys while this one serves requests, and SQLite notifies no process of a change.
 //!
-//! **Invariant.** A change is one transaction, which increases the version of all keys and records it in the row of the
-//! key. So a directory reads one row to find that nothing has changed, and otherwise the changed keys only (`state`).
-//! The row of a revoked key stays for them, without tokens; a key without valid tokens exists for no reader (`rows`). A
-//! revocation is recorded after its commit. A use is noted in memory, and written once a minute (`uses`).
+//! **Invariant.** A change holds the write lock from its beginning, and a file that was moved gets no commit. A
+//! directory reads one row of the file to find that nothing has changed. Times are those of this machine.
 //!
-//! **Proof.** The contract suites `api_key_directory`, `api_key_store` and `api_key_uses`; in `tests/sqlite`:
-//! `keys_changes.rs` and `keys_directory.rs`.
-
-mod audit;
-mod rows;
-mod state;
-mod uses;
+//! **Proof.** The contract suites of keys; in `tests/sqlite`: `keys_changes.rs`, `keys_directory.rs`, `moved.rs` and
+//! `full_disk.rs`.
 
 use std::time::{Duration, SystemTime};
 
 use animal_store_adapter_kit::{
-    ApiKeySnapshot, ApiKeyUseRecord, KeyCheck, KeyRows, KeySource, KeyState, SelectKeys,
-    log_unrecorded_revocation,
+    Access, KeyCheck, KeyDatabase, KeySession, KeySource, KeyState, Row, Sql, SqlApiKeyStore,
+    Value, read_delta,
 };
-use animal_store_app::{
-    ApiKey, ApiKeyChange, ApiKeyRefusal, AuditEntry, IssuedApiKey, NewToken,
-    ports::{ApiKeyChangeError, ApiKeyStore, ChangedApiKey, RecordedUses, StoreFailure},
+use animal_store_app::ports::{ApiKeyStore, StoreFailure, StoreResult};
+use diesel::{
+    connection::SimpleConnection,
+    deserialize,
+    prelude::*,
+    row::{Field, NamedRow},
+    sql_query,
+    sql_types::{BigInt, Binary, Nullable, Text},
+    sqlite::{Sqlite, SqliteType},
 };
-use async_trait::async_trait;
-use diesel::{connection::SimpleConnection, prelude::*};
-use prometheus_client::registry::Registry;
-use tokio::task::JoinHandle;
 
 use crate::{
-    SqliteFile, backup::time_of_backup, error::corrupt, session::Session, tables::api_key_uses,
+    SqliteFile,
+    backup::time_of_backup,
+    session::{Session, begin, commit},
 };
 
-/// Changes and lists API keys in a file. Other processes may do so, and serve requests, at the same time.
-#[derive(Debug, Clone)]
-pub struct SqliteApiKeyStore(SqliteFile);
+/// Changes and lists API keys in a file.
+pub type SqliteApiKeyStore = SqlApiKeyStore<SqliteFile>;
 
-impl SqliteApiKeyStore {
-    /// Creates the store.
-    pub const fn new(file: SqliteFile) -> Self {
-        Self(file)
-    }
-
-    /// Starts a directory of the keys: see [`ApiKeySnapshot::new`]. The handle resolves after it is dropped, and its
-    /// connection is closed.
-    ///
-    /// # Panics
-    /// Outside of a tokio runtime.
-    pub fn start_directory(&self, registry: &mut Registry) -> (ApiKeySnapshot, JoinHandle<()>) {
-        let (directory, task) = ApiKeySnapshot::new(self.session(), self.0.timeout(), registry);
-        (directory, tokio::spawn(task))
-    }
-
-    /// Starts a record of uses: see [`ApiKeyUseRecord::start`].
-    ///
-    /// # Panics
-    /// Outside of a tokio runtime.
-    pub fn start_uses(&self, registry: &mut Registry) -> (ApiKeyUseRecord, JoinHandle<()>) {
-        ApiKeyUseRecord::start(
-            self.clone(),
-            ApiKeyUseRecord::MAX_KEYS,
-            ApiKeyUseRecord::INTERVAL,
-            registry,
-        )
-    }
-
-    /// Adds a key with its first token if no API key was ever changed in the file. Returns whether it was added. Of
-    /// several starts at one moment, one adds its key.
-    ///
-    /// # Errors
-    /// See [`ApiKeyChangeError`].
-    pub async fn add_first(
-        &self,
-        key: ApiKey,
-        token: NewToken,
-        by: &str,
-    ) -> Result<bool, ApiKeyChangeError> {
-        let (change, by) = (ApiKeyChange::Add(key, token), by.to_owned());
-        let add = move |connection: &mut SqliteConnection| match state::read(connection)?.version {
-            0 => apply(connection, &change, &by).map(|changed| changed.map(|_| true)),
-            _ => Ok(Ok(false)),
-        };
-        Ok(self
-            .session()
-            .change(add)
-            .await
-            .map_err(StoreFailure::from)??)
-    }
-
+impl SqliteFile {
     /// Warns if the file is a backup that no service has used, and removes its mark if the file can be written.
     ///
     /// # Errors
     /// See [`StoreFailure`].
     pub async fn warn_of_backup(&self) -> Result<(), StoreFailure> {
-        let Some(time) = self.session().read(time_of_backup).await? else {
+        let session = Session::new(self);
+        let Some(time) = session.read(time_of_backup).await? else {
             return Ok(());
         };
-        let records = self.list().await?.len();
+        let records = SqliteApiKeyStore::new(self.clone()).list().await?.len();
         tracing::warn!(
             time,
             records,
             "this store is a backup: API keys that were revoked since then are valid again, revoke them once more"
         );
-        if self.0.is_writable() {
+        if self.is_writable() {
             let remove = |connection: &mut SqliteConnection| {
                 connection.batch_execute("DROP TABLE backup_times")
             };
-            self.session().change(remove).await?;
+            session.change(remove).await?;
         }
         Ok(())
     }
+}
+
+impl KeyDatabase for SqliteFile {
+    type Session = Session;
 
     fn session(&self) -> Session {
-        Session::new(&self.0)
+        Session::new(self)
+    }
+
+    fn timeout(&self) -> Duration {
+        self.timeout()
     }
 }
 
-#[async_trait]
-impl ApiKeyStore for SqliteApiKeyStore {
-    async fn change(
-        &self,
-        change: ApiKeyChange,
-        by: &str,
-    ) -> Result<ChangedApiKey, ApiKeyChangeError> {
-        let session = self.session();
-        let applied = {
-            let change = change.clone();
-            let by = by.to_owned();
-            session.change(move |connection| apply(connection, &change, &by))
-        };
-        let changed = applied.await.map_err(StoreFailure::from)??;
-        if let ApiKeyChange::Revoke(id) = &change {
-            let entry = AuditEntry::of(&change, &changed, by);
-            let at = changed.at;
-            let record = move |connection: &mut SqliteConnection| audit::add(connection, entry, at);
-            if let Err(error) = session.change(record).await {
-                log_unrecorded_revocation(id, by, &error.to_string());
+impl KeySession for Session {
+    async fn transact<T: Send + 'static>(
+        &mut self,
+        access: Access,
+        work: impl FnOnce(&mut dyn Sql) -> StoreResult<T> + Send + 'static,
+    ) -> StoreResult<T> {
+        let transaction = self.run_on_connection(move |file, connection| {
+            if access == Access::Read {
+                file.check_in_place()?;
+                return connection
+                    .transaction(|connection| Ok(work(&mut Transaction(connection))?));
             }
-        }
-        Ok(changed)
+            begin(connection, file.timeout())?;
+            let result = work(&mut Transaction(connection))?;
+            commit(file, connection)?;
+            Ok(result)
+        });
+        Ok(transaction.await?)
     }
 
-    async fn list(&self) -> Result<Vec<IssuedApiKey>, StoreFailure> {
-        let list = |connection: &mut SqliteConnection| {
-            let keys = rows::read(connection, SelectKeys::ChangedSince(i64::MIN))?;
-            KeyRows::existing(&keys, SystemTime::now()).map_err(corrupt)
-        };
-        Ok(self.session().read(list).await?)
-    }
-
-    async fn list_uses(&self) -> Result<RecordedUses, StoreFailure> {
-        Ok(self
-            .session()
-            .read(|connection| uses::read(connection, SystemTime::now()))
-            .await?)
-    }
-
-    async fn audit_log(&self) -> Result<Vec<AuditEntry>, StoreFailure> {
-        Ok(self
-            .session()
-            .read(|connection| audit::read(connection, SystemTime::now()))
-            .await?)
-    }
-
-    async fn append_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreFailure> {
-        let add = move |connection: &mut SqliteConnection| {
-            audit::add(connection, entries, SystemTime::now())
-        };
-        Ok(self.session().change(add).await?)
-    }
-
-    async fn check_writable(&self) -> Result<(), StoreFailure> {
-        Ok(self.session().change(|_| Ok(())).await?)
+    async fn check_writable(&mut self) -> StoreResult<()> {
+        self.transact(Access::Write, |_| Ok(())).await
     }
 }
 
-/// Applies a change at the current time, in a transaction of the caller's, and records it, unless it is a revocation.
-/// After a refusal, nothing was changed.
-fn apply(
-    connection: &mut SqliteConnection,
-    change: &ApiKeyChange,
-    by: &str,
-) -> QueryResult<Result<ChangedApiKey, ApiKeyRefusal>> {
-    let id = change.id();
-    let now = SystemTime::now();
-    let stored = rows::read(connection, SelectKeys::Id(id.as_str()))?.pop();
-    let mut owners = Vec::new();
-    for digest in change.digests() {
-        owners.extend(rows::read(connection, SelectKeys::Digest(&digest.0))?);
-    }
-    let key = match KeyRows::apply(change, stored.as_ref(), &owners, now).map_err(corrupt)? {
-        Ok(key) => key,
-        Err(refusal) => return Ok(Err(refusal)),
-    };
-    let version = state::read(connection)?.version + 1;
-    rows::write(connection, id, &key, version)?;
-    let changed = key.changed;
-    if changed.before.is_none() || changed.after.is_none() {
-        diesel::delete(api_key_uses::table.filter(api_key_uses::api_key_id.eq(id.as_str())))
-            .execute(connection)?;
-    }
-    if !matches!(change, ApiKeyChange::Revoke(_)) {
-        audit::add(connection, AuditEntry::of(change, &changed, by), now)?;
-    }
-    Ok(Ok(changed))
-}
-
-/// Reads the keys for a directory.
 impl KeySource for Session {
     const INTERVAL: Duration = Duration::from_millis(50);
     const TRUST: Duration = Duration::from_millis(100);
@@ -220,12 +108,59 @@ impl KeySource for Session {
     async fn check(&mut self, known: Option<&KeyState>) -> Result<KeyCheck, String> {
         let known = known.cloned();
         let delta = self
-            .read(move |connection| state::read_delta(connection, known.as_ref()))
+            .transact(Access::Read, move |sql| read_delta(sql, known.as_ref()))
             .await;
-        let delta = delta.map_err(|error| error.to_string())?;
         Ok(KeyCheck {
+            delta: delta.map_err(|failure| failure.reason())?,
             now: SystemTime::now(),
-            delta,
         })
+    }
+}
+
+/// A transaction that has begun.
+struct Transaction<'a>(&'a mut SqliteConnection);
+
+impl Sql for Transaction<'_> {
+    fn rows(&mut self, statement: &str, values: &[Value]) -> StoreResult<Vec<Row>> {
+        // SQLite numbers other parameters in the order in which they occur.
+        let mut query = sql_query(statement.replace('$', "?")).into_boxed::<Sqlite>();
+        for value in values {
+            query = match value {
+                Value::Null => query.bind::<Nullable<BigInt>, _>(None::<i64>),
+                Value::Integer(number) => query.bind::<BigInt, _>(*number),
+                Value::Text(text) => query.bind::<Text, _>(text),
+                Value::Bytes(bytes) => query.bind::<Binary, _>(bytes),
+            };
+        }
+        let rows = query.load::<SqliteRow>(self.0);
+        let rows = rows.map_err(|error| StoreFailure::Unavailable(error.to_string().into()))?;
+        Ok(rows.into_iter().map(|row| row.0).collect())
+    }
+
+    fn now(&mut self) -> StoreResult<SystemTime> {
+        Ok(SystemTime::now())
+    }
+}
+
+/// The values of a row, by the types that SQLite has stored.
+struct SqliteRow(Row);
+
+impl QueryableByName<Sqlite> for SqliteRow {
+    fn build<'a>(row: &impl NamedRow<'a, Sqlite>) -> deserialize::Result<Self> {
+        let mut values = Vec::new();
+        for column in 0..row.field_count() {
+            let field = diesel::row::Row::get(row, column).ok_or("a column is missing")?;
+            let value = match field.value() {
+                None => Value::Null,
+                Some(mut value) => match value.value_type() {
+                    Some(SqliteType::Text) => Value::Text(value.read_text().to_owned()),
+                    Some(SqliteType::Binary) => Value::Bytes(value.read_blob().to_owned()),
+                    Some(_) => Value::Integer(value.read_long()),
+                    None => Value::Null,
+                },
+            };
+            values.push(value);
+        }
+        Ok(Self(Row::new(values)))
     }
 }

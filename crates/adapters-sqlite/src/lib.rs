@@ -26,7 +26,6 @@ mod schema;
 mod session;
 mod settings;
 mod storage;
-mod tables;
 mod values;
 mod way_to_write;
 

@@ -23,7 +23,7 @@ use crate::{SqliteFile, SqliteFileError, error::Problem};
 
 /// A connection that is opened when it is needed, and replaced after a failure.
 #[derive(Clone)]
-pub(crate) struct Session {
+pub struct Session {
     /// Closed before the file.
     connection: Arc<Mutex<Option<SqliteConnection>>>,
     pub(crate) file: SqliteFile,

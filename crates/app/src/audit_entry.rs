@@ -27,6 +27,13 @@ impl AuditEntry {
     /// Time for which an entry is kept: 365 days.
     pub const KEPT: Duration = Duration::from_hours(8760);
 
+    /// Returns the entry without control characters, which the texts of a store may have.
+    #[must_use]
+    pub fn printable(self) -> Self {
+        let [by, change] = [self.by, self.change].map(|text| text.replace(char::is_control, "?"));
+        Self { by, change, ..self }
+    }
+
     /// Returns the entry of a change. `None`: an import, which is recorded in its source.
     pub fn of(change: &ApiKeyChange, changed: &ChangedApiKey, by: &str) -> Option<Self> {
         let name = match change {

@@ -10,6 +10,8 @@
 //!
 //! **Proof.** `schedules.rs`: histories of two stores.
 
+use std::fmt;
+
 /// Number of marks that a store lists: those of the last changes.
 pub(crate) const MARKS_KEPT: i64 = 1000;
 
@@ -42,12 +44,19 @@ impl KeyState {
     }
 }
 
-/// Returns the mark of a change, in hexadecimal digits.
+impl fmt::Display for KeyCounts {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { keys, tokens } = self;
+        write!(formatter, "{keys} API keys with {tokens} tokens")
+    }
+}
+
+/// Returns the mark of a change.
 ///
 /// # Panics
 /// If the operating system provides no random bits.
-pub fn new_mark() -> String {
+pub(crate) fn new_mark() -> [u8; 16] {
     let mut mark = [0; 16];
     getrandom::fill(&mut mark).expect("the operating system provides random bits");
-    format!("{:032x}", u128::from_be_bytes(mark))
+    mark
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use animal_store_adapter_kit::{ApiKeySnapshot, ApiKeyUseRecord};
-use animal_store_adapters_postgres::{PgApiKeyStore, PostgresSettings};
+use animal_store_adapters_postgres::{PgApiKeyStore, PostgresSettings, api_key_store};
 use animal_store_app::{
     ApiKeyDigest,
     ports::{ApiKeyChangeError, ApiKeyDirectory, ApiKeyStore, ApiKeyUse, ApiKeyUses, StoreFailure},
@@ -28,7 +28,7 @@ const TRUST: Duration = Duration::from_millis(500);
 
 pub(crate) async fn keys_of(url: &str, settings: PostgresSettings) -> PgApiKeyStore {
     migrations(url).run().await.expect("the tables");
-    PgApiKeyStore::new(endpoint(url), settings)
+    api_key_store(endpoint(url), settings)
 }
 
 pub(crate) async fn new_keys() -> (PgApiKeyStore, PgDatabase) {
@@ -37,7 +37,7 @@ pub(crate) async fn new_keys() -> (PgApiKeyStore, PgDatabase) {
 }
 
 pub(crate) fn directory_of(keys: &PgApiKeyStore) -> ApiKeySnapshot {
-    keys.start_directory(&mut Registry::default())
+    keys.start_directory(&mut Registry::default()).0
 }
 
 pub(crate) async fn is_accepted(
@@ -195,7 +195,7 @@ async fn only_a_change_whose_commit_has_no_response_has_an_unknown_outcome() {
         ("c", "COMMIT\0Z", false, 1),
     ] {
         let (mut proxy, url) = proxy_to(database.url());
-        let store = PgApiKeyStore::new(endpoint(&url), settings());
+        let store = api_key_store(endpoint(&url), settings());
         proxy.hold(text);
         let changed = cut_when_held(&proxy, store.change(add(id, id, None), "test")).await;
         let Err(ApiKeyChangeError::Store(failure)) = changed else {
@@ -232,7 +232,7 @@ async fn another_server_with_the_same_version_is_read_from_the_beginning() {
     let mut server = PostgresServer::start();
     let (mut proxy, url) = proxy_to(&server.url("postgres"));
     let direct = keys_of(&server.url("postgres"), settings()).await;
-    let directory = directory_of(&PgApiKeyStore::new(endpoint(&url), settings()));
+    let directory = directory_of(&api_key_store(endpoint(&url), settings()));
     direct
         .change(add("lost", "lost", None), "test")
         .await
@@ -367,7 +367,7 @@ async fn a_user_who_may_only_read_is_told_what_is_missing() {
         "GRANT SELECT ON ALL TABLES IN SCHEMA public TO {}",
         user.name
     ));
-    let reader = PgApiKeyStore::new(endpoint(&user.url), settings());
+    let reader = api_key_store(endpoint(&user.url), settings());
     let Err(StoreFailure::Unavailable(cause)) = reader.check_writable().await else {
         panic!("it may not write")
     };

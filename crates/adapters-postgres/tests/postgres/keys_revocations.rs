@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use animal_store_adapters_postgres::{PgApiKeyStore, PostgresSettings};
+use animal_store_adapters_postgres::{PostgresSettings, api_key_store};
 use animal_store_app::{
     ports::{ApiKeyStore, ApiKeyUse, ApiKeyUses},
     test_support::{
@@ -40,7 +40,7 @@ async fn whatever_the_user_of_the_instances_locks_a_key_can_be_revoked() {
     let user = database.user();
     let grants = documented_grants().replace("TO store", &format!("TO {}", user.name));
     database.sql(&grants);
-    let instance = PgApiKeyStore::new(endpoint(&user.url), settings());
+    let instance = api_key_store(endpoint(&user.url), settings());
     let directory = directory_of(&instance);
     keys.change(add("key", "token", None), "test")
         .await
@@ -157,7 +157,7 @@ async fn a_revocation_whose_record_has_to_wait_is_done() {
         timeout: Duration::from_millis(400),
         ..settings()
     };
-    let brief = PgApiKeyStore::new(endpoint(database.url()), brief);
+    let brief = api_key_store(endpoint(database.url()), brief);
     brief.change(revoke("key"), "test").await.expect("revoked");
     assert!(keys.list().await.expect("list").is_empty());
     session.run("ROLLBACK").await;

@@ -1,7 +1,7 @@
 //! Another store of keys in place of the one that is known, and changes by programs that write no marks.
 
 use animal_store_adapter_kit::ApiKeySnapshot;
-use animal_store_adapters_postgres::PgApiKeyStore;
+use animal_store_adapters_postgres::{PgApiKeyStore, api_key_store};
 use animal_store_app::{
     ports::{ApiKeyStore, StoreFailure},
     test_support::key_changes::{add, revoke},
@@ -135,7 +135,7 @@ async fn an_older_state_with_other_changes_that_were_made_unseen_replaces_all_ke
     for other in [&["other"][..], &["other", "more", "most"]] {
         let (keys, database) = new_keys().await;
         let (mut proxy, url) = proxy_to(database.url());
-        let directory = directory_of(&PgApiKeyStore::new(endpoint(&url), settings()));
+        let directory = directory_of(&api_key_store(endpoint(&url), settings()));
         add_keys(&keys, &["kept"]).await;
         save(&database, "before");
         add_keys(&keys, &["lost"]).await;
@@ -192,7 +192,7 @@ async fn without_a_permission_on_the_marks_changes_are_seen() {
         "GRANT SELECT ON api_keys, api_key_tokens, api_key_state TO {}",
         user.name
     ));
-    let directory = directory_of(&PgApiKeyStore::new(endpoint(&user.url), settings()));
+    let directory = directory_of(&api_key_store(endpoint(&user.url), settings()));
     add_keys(&keys, &["a", "b"]).await;
     wait_for(&directory, "b", true).await;
     keys.change(revoke("a"), "test").await.expect("revoked");

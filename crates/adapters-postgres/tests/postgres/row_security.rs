@@ -1,6 +1,6 @@
 //! Row level security: the storage is unavailable, and no list is empty because of a policy.
 
-use animal_store_adapters_postgres::{PgApiKeyStore, PostgresSettings, SchemaMode};
+use animal_store_adapters_postgres::{PostgresSettings, SchemaMode, api_key_store};
 use animal_store_app::ports::{ApiKeyStore, BulkStorage};
 use animal_store_test_servers::PgDatabase;
 
@@ -49,7 +49,7 @@ async fn with_a_policy_that_applies_to_the_user_nothing_is_served() {
             wait_for_outcome(&store.repository, Success).await;
         }
         database.sql("ALTER TABLE api_keys ENABLE ROW LEVEL SECURITY");
-        let keys = PgApiKeyStore::new(endpoint(&user.url), settings);
+        let keys = api_key_store(endpoint(&user.url), settings);
         keys.list().await.expect_err("refused");
     }
 }

@@ -112,7 +112,7 @@ pub(super) fn sweep(connection: &mut SqliteConnection, retention: Duration) -> Q
         now: milliseconds(SystemTime::now()),
         kept: retention,
     };
-    connection.batch_execute(&readings.record())?;
+    connection.batch_execute(&readings.record().join(";"))?;
     let proof = readings.proof();
     let expired = sql_query(format!(
         "DELETE FROM idempotency_keys WHERE (api_key_id, key_digest) IN (SELECT api_key_id, key_digest

@@ -10,7 +10,7 @@ use animal_store_adapters_cli::{
     keys::{self, OpenedKeys},
     pets::{self, OpenedPets},
 };
-use animal_store_adapters_sqlite::{NewBackup, SqliteApiKeyStore};
+use animal_store_adapters_sqlite::NewBackup;
 use animal_store_app::CopyStore;
 use anyhow::{Context, ensure};
 use nix::unistd::gethostname;
@@ -117,8 +117,7 @@ async fn open_copy(
         });
     }
     if let KeysConfig::Sqlite(sqlite) = &from_keys {
-        let keys = SqliteApiKeyStore::new(source.open(sqlite).await?);
-        keys.warn_of_backup().await?;
+        source.open(sqlite).await?.warn_of_backup().await?;
     }
     let from_keys = from_keys.backend().open_store(&mut source).await?;
     let to_keys = to_keys.backend().open_store(&mut target).await?;

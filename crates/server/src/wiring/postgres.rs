@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use animal_store_adapters_postgres::{
-    Migrations, PgApiKeyStore, PgBulkStorage, PgStorage, PostgresSettings, SchemaMode, diagnose,
+    Migrations, PgBulkStorage, PgStorage, PostgresSettings, SchemaMode, api_key_store, diagnose,
 };
 use animal_store_app::{
     Finding,
@@ -103,9 +103,10 @@ impl PetsBackend for Postgres<'_> {
 #[async_trait]
 impl KeysBackend for Postgres<'_> {
     async fn start(&self, _: &mut SharedFile, registry: &mut Registry) -> anyhow::Result<Keys> {
-        let store = PgApiKeyStore::new(self.0.endpoint.clone(), self.0.settings.clone());
+        let store = api_key_store(self.0.endpoint.clone(), self.0.settings.clone());
         let (uses, writer) = store.start_uses(registry);
-        let directory = Arc::new(store.start_directory(registry));
+        let (directory, _) = store.start_directory(registry);
+        let directory = Arc::new(directory);
         Ok(Keys {
             readiness: Some(directory.clone()),
             directory,
@@ -121,7 +122,7 @@ impl KeysBackend for Postgres<'_> {
             ..self.0.settings.clone()
         };
         let endpoint = self.0.migrate_endpoint.clone();
-        Ok(Some(Arc::new(PgApiKeyStore::new(endpoint, settings))))
+        Ok(Some(Arc::new(api_key_store(endpoint, settings))))
     }
 
     /// The API keys are examined with the pets.

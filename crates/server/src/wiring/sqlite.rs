@@ -111,8 +111,9 @@ impl PetsBackend for Sqlite<'_> {
 #[async_trait]
 impl KeysBackend for Sqlite<'_> {
     async fn start(&self, file: &mut SharedFile, registry: &mut Registry) -> anyhow::Result<Keys> {
-        let store = SqliteApiKeyStore::new(file.open(self.0).await?);
-        store.warn_of_backup().await?;
+        let file = file.open(self.0).await?;
+        file.warn_of_backup().await?;
+        let store = SqliteApiKeyStore::new(file);
         let (uses, writer_end) = store.start_uses(registry);
         let (directory, follower_end) = store.start_directory(registry);
         let directory = Arc::new(directory);

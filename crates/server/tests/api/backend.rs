@@ -2,7 +2,7 @@
 
 use std::{any::Any, env, ffi::OsString, time::Duration};
 
-use animal_store_adapters_postgres::{Migrations, PgApiKeyStore, PgEndpoint, PostgresSettings};
+use animal_store_adapters_postgres::{Migrations, PgEndpoint, PostgresSettings, api_key_store};
 use animal_store_app::{
     ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiToken, NewToken, Scopes, ports::ApiKeyStore,
 };
@@ -111,7 +111,7 @@ fn add_keys(url: &str) {
             timeout: LONG_TIMEOUT,
             ..PostgresSettings::default()
         };
-        let store = PgApiKeyStore::new(endpoint, settings);
+        let store = api_key_store(endpoint, settings);
         for (id, token) in [("key-1", TOKEN), ("key-2", OTHER_TOKEN)] {
             let token = NewToken::new(&ApiToken::parse(token.into()).expect("a token"), None);
             let label = ApiKeyLabel::parse("test").expect("a label");

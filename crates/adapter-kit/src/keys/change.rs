@@ -1,0 +1,187 @@
+//! A change of a key: what it reads, and what it writes.
+
+use std::{slice, time::SystemTime};
+
+use animal_store_app::{
+    ApiKey, ApiKeyChange, ApiKeyRefusal, AuditEntry, IssuedApiKey, milliseconds,
+    ports::{ChangedApiKey, StoreFailure, StoreResult},
+};
+
+use super::{
+    audit::append_audit,
+    reads::{issued_keys, key_row},
+    sql::{Sql, Value, corrupt},
+    statements,
+};
+use crate::{
+    ClockReadings,
+    directory::{KeyCounts, MARKS_KEPT, new_mark},
+};
+
+/// What became of a change.
+pub(super) enum Outcome {
+    Changed(ChangedApiKey),
+    /// Nothing was changed.
+    Refused(ApiKeyRefusal),
+}
+
+/// Applies a change, by the rules of [`ApiKeyChange::apply`], and records it, unless it is a revocation.
+pub(super) fn apply(sql: &mut dyn Sql, change: &ApiKeyChange, by: &str) -> StoreResult<Outcome> {
+    let version = lock_version(sql)? + 1;
+    // The changes before this one have earlier times.
+    let now = sql.now()?;
+    let before = find_before(sql, change, now)?;
+    let owner = find_owner(sql, change, now)?;
+    let after = match change.apply(before.as_ref(), owner.as_ref(), now) {
+        Ok(after) => after,
+        Err(refusal) => return Ok(Outcome::Refused(refusal)),
+    };
+    let changed = ChangedApiKey {
+        before,
+        after,
+        at: now,
+    };
+    let growth = write_key(sql, change, &changed, version)?;
+    write_state(sql, version, growth, now)?;
+    if changed.before.is_none() {
+        delete_uses(sql, change)?;
+    }
+    if !matches!(change, ApiKeyChange::Revoke(_)) {
+        append_audit(sql, AuditEntry::of(change, &changed, by), now)?;
+    }
+    Ok(Outcome::Changed(changed))
+}
+
+/// Returns the version of the last change. No other change is made until the end of the transaction.
+pub(super) fn lock_version(sql: &mut dyn Sql) -> StoreResult<i64> {
+    let mut rows = sql.rows(statements::LOCK_VERSION, &[])?;
+    let mut row = rows
+        .pop()
+        .ok_or_else(|| corrupt("table api_key_state has no row"))?;
+    row.next().integer()
+}
+
+/// Deletes the uses of the key of a change.
+pub(super) fn delete_uses(sql: &mut dyn Sql, change: &ApiKeyChange) -> StoreResult<()> {
+    sql.rows(statements::DELETE_USES, &[change.id().as_str().into()])?;
+    Ok(())
+}
+
+fn find_before(
+    sql: &mut dyn Sql,
+    change: &ApiKeyChange,
+    now: SystemTime,
+) -> StoreResult<Option<IssuedApiKey>> {
+    let id = change.id();
+    let values = [milliseconds(now).into(), id.as_str().into()];
+    let rows = sql.rows(statements::SELECT_BY_ID, &values)?;
+    match (change, issued_keys(rows)) {
+        // So that an invalid key can be revoked.
+        (ApiKeyChange::Revoke(_), Err(StoreFailure::Corrupt(_))) => {
+            Ok(Some(IssuedApiKey::unreadable(id.clone())))
+        }
+        (_, keys) => Ok(keys?.pop()),
+    }
+}
+
+/// Returns another key that has a token of the change.
+fn find_owner(
+    sql: &mut dyn Sql,
+    change: &ApiKeyChange,
+    now: SystemTime,
+) -> StoreResult<Option<ApiKey>> {
+    for digest in change.digests() {
+        let values = [milliseconds(now).into(), digest.0.as_slice().into()];
+        for mut row in sql.rows(statements::SELECT_OWNER, &values)? {
+            let owner = key_row(&mut row)?;
+            if owner.id != change.id().as_str() {
+                return owner.key().map(Some);
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Writes the key after a change. Returns by how much the numbers of keys and tokens grow.
+fn write_key(
+    sql: &mut dyn Sql,
+    change: &ApiKeyChange,
+    changed: &ChangedApiKey,
+    version: i64,
+) -> StoreResult<KeyCounts> {
+    let id: Value = change.id().as_str().into();
+    // The other tokens only look expired, if the clock is wrong.
+    let kept_until = match change {
+        ApiKeyChange::Revoke(_) => i64::MIN,
+        _ => milliseconds(changed.at),
+    };
+    let mut growth = KeyCounts::default();
+    growth.tokens -= count(
+        sql,
+        statements::DELETE_TOKENS,
+        &[id.clone(), kept_until.into()],
+    )?;
+    let Some(IssuedApiKey { key, tokens }) = &changed.after else {
+        sql.rows(statements::TOUCH_KEY, &[id, version.into()])?;
+        return Ok(growth);
+    };
+    let values = [
+        id.clone(),
+        version.into(),
+        key.label.as_str().into(),
+        key.scopes.to_string().as_str().into(),
+    ];
+    if count(sql, statements::UPDATE_KEY, &values)? == 0 {
+        sql.rows(statements::INSERT_KEY, &values)?;
+        growth.keys += 1;
+    }
+    for token in tokens {
+        let digest: Value = token.digest.0.as_slice().into();
+        // It may have expired before, also for another key.
+        growth.tokens -= count(sql, statements::DELETE_TOKEN, slice::from_ref(&digest))?;
+        let values = [
+            id.clone(),
+            digest,
+            token.last_four.as_str().into(),
+            milliseconds(token.created).into(),
+            token.expires.map(milliseconds).into(),
+        ];
+        sql.rows(statements::INSERT_TOKEN, &values)?;
+        growth.tokens += 1;
+    }
+    Ok(growth)
+}
+
+/// Deletes the tokens that expired long ago, and writes the state after a change.
+fn write_state(
+    sql: &mut dyn Sql,
+    version: i64,
+    mut growth: KeyCounts,
+    now: SystemTime,
+) -> StoreResult<()> {
+    let readings = ClockReadings::of_keys(now);
+    for statement in readings.record() {
+        sql.rows(&statement, &[])?;
+    }
+    if let Some(proof) = readings.read_proof(sql)? {
+        growth.tokens -= count(sql, statements::DELETE_EXPIRED, &[proof.into()])?;
+    }
+    let mark: Value = new_mark().as_slice().into();
+    let state = [
+        version.into(),
+        mark.clone(),
+        growth.keys.into(),
+        growth.tokens.into(),
+    ];
+    sql.rows(statements::WRITE_STATE, &state)?;
+    sql.rows(statements::WRITE_MARK, &[version.into(), mark])?;
+    let oldest = version - MARKS_KEPT;
+    sql.rows(statements::DELETE_MARKS, &[version.into(), oldest.into()])?;
+    Ok(())
+}
+
+/// Runs a statement, and returns the number of its rows.
+fn count(sql: &mut dyn Sql, statement: &str, values: &[Value]) -> StoreResult<i64> {
+    let rows = sql.rows(statement, values)?;
+    Ok(i64::try_from(rows.len()).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,151 @@
+//! What a database does for the store of keys: transactions, statements and values.
+
+use std::{
+    time::{Duration, SystemTime},
+    vec::IntoIter,
+};
+
+use animal_store_app::ports::{StoreFailure, StoreResult};
+
+use crate::KeySource;
+
+/// A database with the tables of API keys.
+pub trait KeyDatabase: Clone + Send + Sync + 'static {
+    /// A connection to the database.
+    type Session: KeySession;
+
+    /// Returns a session of its own, which is not connected yet.
+    fn session(&self) -> Self::Session;
+
+    /// Returns the longest wait for another session.
+    fn timeout(&self) -> Duration;
+}
+
+/// A connection, which is opened when it is needed and replaced after a failure. A directory follows the keys on it.
+pub trait KeySession: KeySource {
+    /// Runs work in one transaction, and commits. If the work fails, nothing is changed.
+    fn transact<T: Send + 'static>(
+        &mut self,
+        access: Access,
+        work: impl FnOnce(&mut dyn Sql) -> StoreResult<T> + Send + 'static,
+    ) -> impl Future<Output = StoreResult<T>> + Send;
+
+    /// Checks the permissions that an import needs. Writes nothing.
+    fn check_writable(&mut self) -> impl Future<Output = StoreResult<()>> + Send;
+}
+
+/// What a transaction does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Reads one state of the database.
+    Read,
+    /// Writes a few rows. It sees the commits that it has waited for.
+    Write,
+    /// Writes like [`Write`](Self::Write), and fails soon if it has to wait for a lock.
+    WriteBriefly,
+}
+
+/// A transaction.
+pub trait Sql {
+    /// Runs a statement. `$1` stands for the first value.
+    ///
+    /// # Errors
+    /// See [`StoreFailure`]. The transaction cannot be continued.
+    fn rows(&mut self, statement: &str, values: &[Value]) -> StoreResult<Vec<Row>>;
+
+    /// Returns the present time of the store.
+    ///
+    /// # Errors
+    /// See [`StoreFailure`].
+    fn now(&mut self) -> StoreResult<SystemTime>;
+}
+
+/// A value of a statement or of a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// Absent. In a statement, it is in place of an integer.
+    Null,
+    /// A number, or a time.
+    Integer(i64),
+    /// A text.
+    Text(String),
+    /// A digest or a mark.
+    Bytes(Vec<u8>),
+}
+
+/// The values of a row, in the order of the columns.
+#[derive(Debug)]
+pub struct Row(IntoIter<Value>);
+
+impl Row {
+    /// Creates a row of these values.
+    pub fn new(values: Vec<Value>) -> Self {
+        Self(values.into_iter())
+    }
+
+    /// Returns the value of the next column.
+    pub(crate) fn next(&mut self) -> Value {
+        self.0.next().unwrap_or(Value::Null)
+    }
+}
+
+impl Value {
+    pub(crate) fn integer(self) -> StoreResult<i64> {
+        match self {
+            Self::Integer(number) => Ok(number),
+            other => Err(other.is_not("an integer")),
+        }
+    }
+
+    pub(super) fn text(self) -> StoreResult<String> {
+        match self {
+            Self::Text(text) => Ok(text),
+            other => Err(other.is_not("a text")),
+        }
+    }
+
+    pub(super) fn bytes(self) -> StoreResult<Vec<u8>> {
+        match self {
+            Self::Bytes(bytes) => Ok(bytes),
+            other => Err(other.is_not("bytes")),
+        }
+    }
+
+    pub(crate) fn unless_null(self) -> Option<Self> {
+        (self != Self::Null).then_some(self)
+    }
+
+    fn is_not(&self, expected: &str) -> StoreFailure {
+        corrupt(format!(
+            "a column of the API keys has {self:?}, and not {expected}"
+        ))
+    }
+}
+
+impl From<i64> for Value {
+    fn from(number: i64) -> Self {
+        Self::Integer(number)
+    }
+}
+
+impl From<Option<i64>> for Value {
+    fn from(number: Option<i64>) -> Self {
+        number.map_or(Self::Null, Self::Integer)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<&[u8]> for Value {
+    fn from(bytes: &[u8]) -> Self {
+        Self::Bytes(bytes.to_owned())
+    }
+}
+
+pub(super) fn corrupt(reason: impl Into<String>) -> StoreFailure {
+    StoreFailure::Corrupt(reason.into().into())
+}

@@ -1,0 +1,197 @@
+use std::sync::Arc;
+
+use animal_store_app::{
+    ApiKey, ApiKeyChange, AuditEntry, IssuedApiKey, NewToken,
+    ports::{
+        ApiKeyChangeError, ApiKeyStore, ChangedApiKey, RecordedUses, StoreFailure, StoreResult,
+    },
+};
+use async_trait::async_trait;
+use prometheus_client::registry::Registry;
+use tokio::{sync::Mutex, task::JoinHandle};
+
+use super::{
+    audit::{append_audit, audit_log, log_unrecorded_revocation},
+    change::{self, Outcome},
+    reads::list,
+    sql::{Access, KeyDatabase, KeySession, Sql},
+    uses::{list_uses, write_uses},
+};
+use crate::{ApiKeySnapshot, ApiKeyUseRecord, KeySource, PendingUses, UseStore};
+
+/// Maximum number of uses that a transaction writes.
+const USES_PER_TRANSACTION: usize = 1000;
+
+/// Changes and lists API keys in a database. Other processes may do so, and serve requests, at the same time.
+pub struct SqlApiKeyStore<D: KeyDatabase> {
+    database: D,
+    /// The session of changes, which take turns: a copy makes many.
+    changes: Arc<Mutex<D::Session>>,
+}
+
+/// Clones share the session of changes.
+impl<D: KeyDatabase> Clone for SqlApiKeyStore<D> {
+    fn clone(&self) -> Self {
+        Self {
+            database: self.database.clone(),
+            changes: Arc::clone(&self.changes),
+        }
+    }
+}
+
+impl<D: KeyDatabase> SqlApiKeyStore<D> {
+    /// Creates the store. The schema has to be up to date.
+    pub fn new(database: D) -> Self {
+        let changes = Arc::new(Mutex::new(database.session()));
+        Self { database, changes }
+    }
+
+    /// Starts a directory of the keys, with a session of its own: see [`ApiKeySnapshot::new`]. The handle resolves
+    /// after the directory is dropped, and its session is closed.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn start_directory(&self, registry: &mut Registry) -> (ApiKeySnapshot, JoinHandle<()>) {
+        let (directory, task) =
+            ApiKeySnapshot::new(self.database.session(), self.database.timeout(), registry);
+        (directory, tokio::spawn(task))
+    }
+
+    /// Starts a record of uses: see [`ApiKeyUseRecord::start`].
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn start_uses(&self, registry: &mut Registry) -> (ApiKeyUseRecord, JoinHandle<()>) {
+        ApiKeyUseRecord::start(
+            self.clone(),
+            ApiKeyUseRecord::MAX_KEYS,
+            ApiKeyUseRecord::INTERVAL,
+            registry,
+        )
+    }
+
+    /// Adds a key with its first token if no key was ever changed in the store. Returns whether it was added. Of
+    /// several starts at one moment, one adds its key.
+    ///
+    /// # Errors
+    /// See [`ApiKeyChangeError`].
+    pub async fn add_first(
+        &self,
+        key: ApiKey,
+        token: NewToken,
+        by: &str,
+    ) -> Result<bool, ApiKeyChangeError> {
+        let change = ApiKeyChange::Add(key, token);
+        let by = by.to_owned();
+        let added = self.write(Access::Write, move |sql| {
+            if change::lock_version(sql)? > 0 {
+                return Ok(None);
+            }
+            change::apply(sql, &change, &by).map(Some)
+        });
+        match added.await? {
+            None => Ok(false),
+            Some(Outcome::Changed(_)) => Ok(true),
+            Some(Outcome::Refused(refusal)) => Err(refusal.into()),
+        }
+    }
+
+    /// Ends a revocation that is committed: records it, and deletes the uses of the key. A key without tokens has no
+    /// use in any list.
+    async fn end_revocation(&self, change: ApiKeyChange, changed: &ChangedApiKey, by: &str) {
+        let id = change.id().clone();
+        let entry = AuditEntry::of(&change, changed, by);
+        let at = changed.at;
+        let record = self.write(Access::Write, move |sql| append_audit(sql, entry, at));
+        if let Err(failure) = record.await {
+            log_unrecorded_revocation(&id, by, &failure.reason());
+        }
+        let forget = move |sql: &mut dyn Sql| change::delete_uses(sql, &change);
+        let _ = self.write(Access::WriteBriefly, forget).await;
+    }
+
+    async fn write<T: Send + 'static>(
+        &self,
+        access: Access,
+        work: impl FnOnce(&mut dyn Sql) -> StoreResult<T> + Send + 'static,
+    ) -> StoreResult<T> {
+        self.changes.lock().await.transact(access, work).await
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut dyn Sql) -> StoreResult<T> + Send + 'static,
+    ) -> StoreResult<T> {
+        self.database.session().transact(Access::Read, work).await
+    }
+}
+
+#[async_trait]
+impl<D: KeyDatabase> ApiKeyStore for SqlApiKeyStore<D> {
+    async fn change(
+        &self,
+        change: ApiKeyChange,
+        by: &str,
+    ) -> Result<ChangedApiKey, ApiKeyChangeError> {
+        let applied = {
+            let change = change.clone();
+            let by = by.to_owned();
+            self.write(Access::Write, move |sql| change::apply(sql, &change, &by))
+        };
+        let changed = match applied.await? {
+            Outcome::Changed(changed) => changed,
+            Outcome::Refused(refusal) => return Err(refusal.into()),
+        };
+        if matches!(change, ApiKeyChange::Revoke(_)) {
+            self.end_revocation(change, &changed, by).await;
+        }
+        Ok(changed)
+    }
+
+    async fn list(&self) -> StoreResult<Vec<IssuedApiKey>> {
+        self.read(list).await
+    }
+
+    async fn list_uses(&self) -> StoreResult<RecordedUses> {
+        self.read(list_uses).await
+    }
+
+    async fn audit_log(&self) -> StoreResult<Vec<AuditEntry>> {
+        self.read(audit_log).await
+    }
+
+    async fn append_audit(&self, entries: Vec<AuditEntry>) -> StoreResult<()> {
+        let append = move |sql: &mut dyn Sql| {
+            let now = sql.now()?;
+            append_audit(sql, entries, now)
+        };
+        self.write(Access::Write, append).await
+    }
+
+    async fn check_writable(&self) -> StoreResult<()> {
+        self.database.session().check_writable().await
+    }
+}
+
+impl<D: KeyDatabase> UseStore for SqlApiKeyStore<D> {
+    fn address(&self) -> String {
+        self.database.session().address()
+    }
+
+    /// Writes a part of the uses in each transaction.
+    async fn write(&self, uses: &PendingUses, now: i64) -> Result<(), String> {
+        let mut session = self.database.session();
+        for (kind, times) in uses.iter() {
+            let times: Vec<_> = times.iter().map(|(id, time)| (id.clone(), *time)).collect();
+            for part in times.chunks(USES_PER_TRANSACTION) {
+                let part = part.to_owned();
+                let written =
+                    session.transact(Access::Write, move |sql| write_uses(sql, kind, &part, now));
+                written
+                    .await
+                    .map_err(|failure: StoreFailure| failure.reason())?;
+            }
+        }
+        Ok(())
+    }
+}
