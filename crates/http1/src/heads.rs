@@ -47,8 +47,10 @@ impl HeadDecoder {
         let received = buffer.len();
         let searched = mem::replace(&mut self.searched, received);
         let is_too_long = received > MAX_HEAD_BYTES;
-        let is_due = searched == 0 || is_too_long || buffer[searched..].contains(&b'\n');
-        if received <= searched || !is_due {
+        // Fewer bytes are left than before if an empty line is complete now.
+        let new_bytes = buffer.get(searched..).unwrap_or_default();
+        let is_line = new_bytes.contains(&b'\n');
+        if new_bytes.is_empty() || !(searched == 0 || is_too_long || is_line) {
             return None;
         }
         let refusal = refusal_of_lines(buffer);
@@ -148,6 +150,23 @@ fn is_valid_host(value: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(flavor = "local")]
+    async fn a_head_that_arrives_byte_by_byte_behind_empty_lines_is_decoded_at_its_end() {
+        let mut codec = Codec::default();
+        let mut decoder = HeadDecoder::default();
+        let mut buffer = BytesMut::new();
+        let (last, bytes) = b"\r\n\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n"
+            .split_last()
+            .expect("bytes");
+        for byte in bytes {
+            buffer.extend_from_slice(&[*byte]);
+            assert!(decoder.decode(&mut codec, &mut buffer).is_none());
+        }
+        buffer.extend_from_slice(&[*last]);
+        let head = decoder.decode(&mut codec, &mut buffer);
+        assert!(matches!(head, Some(Head::Request(_))));
+    }
 
     #[test]
     fn a_host_is_a_name_or_an_address_with_an_optional_port() {
