@@ -1,0 +1,161 @@
+//! Documents name code in two forms: `symbol` in `file.rs`, and a list item that begins with a file and then names its
+//! symbols. The file exists, and contains each of them. Paths of crates and scripts exist.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// Names of files that do not exist yet: those of a recipe.
+const PLACEHOLDERS: [&str; 4] = ["…", "<", "NNNN", "*"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Returns the texts of the files below these folders with this extension, by their paths.
+fn texts(folders: &[&str], extension: &str) -> BTreeMap<PathBuf, String> {
+    let mut pending: Vec<_> = folders.iter().map(|folder| root().join(folder)).collect();
+    let mut texts = BTreeMap::new();
+    while let Some(path) = pending.pop() {
+        if path.is_dir() {
+            let entries = fs::read_dir(path).expect("a folder");
+            pending.extend(entries.map(|entry| entry.expect("an entry").path()));
+        } else if path.extension().is_some_and(|found| found == extension) {
+            let text = fs::read_to_string(&path).expect("a text");
+            texts.insert(path, text);
+        }
+    }
+    texts
+}
+
+fn documents() -> BTreeMap<PathBuf, String> {
+    texts(
+        &["README.md", "CONTRIBUTING.md", "SECURITY.md", "docs"],
+        "md",
+    )
+}
+
+/// The parts of a text between backquotes are code: the second one, the fourth one, and so on.
+fn code(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|character: char| !character.is_alphanumeric() && character != '_')
+        .filter(|word| !word.is_empty())
+}
+
+/// A symbol that a document names in a file.
+#[derive(Debug)]
+struct Named {
+    symbol: String,
+    file: String,
+}
+
+impl Named {
+    fn new(symbol: &str, file: &str) -> Self {
+        Self {
+            symbol: symbol.to_owned(),
+            file: file.to_owned(),
+        }
+    }
+
+    /// Returns whether a file of this name contains each word of the symbol.
+    fn exists(&self, sources: &BTreeMap<PathBuf, String>) -> bool {
+        let mut files = sources
+            .iter()
+            .filter(|(path, _)| path.ends_with(&self.file));
+        files.any(|(_, text)| {
+            words(&self.symbol).all(|symbol| words(text).any(|word| word == symbol))
+        })
+    }
+}
+
+/// Finds `symbol` in `file.rs`.
+fn named_in_sentences(text: &str) -> Vec<Named> {
+    let parts: Vec<_> = text.split('`').collect();
+    let mut named = Vec::new();
+    for (index, window) in parts.windows(3).enumerate() {
+        let [symbol, between, file] = window else {
+            continue;
+        };
+        let is_code = index % 2 == 1;
+        if is_code && ["in", "in ["].contains(&between.trim()) && file.ends_with(".rs") {
+            named.push(Named::new(symbol, file));
+        }
+    }
+    named
+}
+
+/// Finds the list items that begin with a file: `file.rs`: its `symbol`, and `another`.
+fn named_in_lists(text: &str) -> Vec<Named> {
+    let mut named = Vec::new();
+    for item in text.split("\n- `").skip(1) {
+        let end = ["\n- ", "\n\n"].map(|end| item.find(end).unwrap_or(item.len()));
+        let item = &item[..end[0].min(end[1])];
+        let Some((file, text)) = item.split_once("`: ") else {
+            continue;
+        };
+        let is_symbol = |code: &&str| {
+            let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_:!".contains(&byte);
+            code.bytes().all(is_part)
+        };
+        if file.ends_with(".rs") && !file.contains('`') {
+            let symbols = code(text).filter(is_symbol);
+            named.extend(symbols.map(|symbol| Named::new(symbol, file)));
+        }
+    }
+    named
+}
+
+#[test]
+fn each_symbol_that_a_document_names_in_a_file_is_in_it() {
+    let sources = texts(&["crates"], "rs");
+    let mut count = 0;
+    for (document, text) in documents() {
+        let mut named = named_in_sentences(&text);
+        named.extend(named_in_lists(&text));
+        count += named.len();
+        for named in named {
+            assert!(named.exists(&sources), "{}: {named:?}", document.display());
+        }
+    }
+    assert!(count >= 30, "{count} symbols are found");
+}
+
+#[test]
+fn each_path_that_a_document_names_exists() {
+    for (document, text) in documents() {
+        let paths = code(&text).filter_map(|code| code.split_whitespace().next());
+        for path in paths {
+            let is_path = path.starts_with("crates/") || path.starts_with("scripts/");
+            if is_path && !PLACEHOLDERS.iter().any(|sign| path.contains(sign)) {
+                assert!(root().join(path).exists(), "{}: {path}", document.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_symbol_that_is_not_in_its_file_is_found() {
+    let sources = BTreeMap::from([(
+        PathBuf::from("crates/domain/src/pet.rs"),
+        "pub struct NewPet; fn parse() {}".to_owned(),
+    )]);
+    let text = "`NewPet::parse` in `src/pet.rs`, `New` in\n`pet.rs`\n- `pet.rs`: `NewPet`, `a b`,\n  `fields`\n\n`x`";
+    let mut named = named_in_sentences(text);
+    named.extend(named_in_lists(text));
+    let found: Vec<_> = named
+        .iter()
+        .map(|named| (&*named.symbol, named.exists(&sources)))
+        .collect();
+    let expected = [
+        ("NewPet::parse", true),
+        ("New", false),
+        ("NewPet", true),
+        ("fields", false),
+    ];
+    assert_eq!(found, expected);
+}
