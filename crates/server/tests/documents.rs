@@ -42,6 +42,12 @@ fn code(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
+fn is_source(file: &str) -> bool {
+    Path::new(file)
+        .extension()
+        .is_some_and(|found| found == "rs")
+}
+
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|character: char| !character.is_alphanumeric() && character != '_')
         .filter(|word| !word.is_empty())
@@ -82,7 +88,7 @@ fn named_in_sentences(text: &str) -> Vec<Named> {
             continue;
         };
         let is_code = index % 2 == 1;
-        if is_code && ["in", "in ["].contains(&between.trim()) && file.ends_with(".rs") {
+        if is_code && ["in", "in ["].contains(&between.trim()) && is_source(file) {
             named.push(Named::new(symbol, file));
         }
     }
@@ -102,7 +108,7 @@ fn named_in_lists(text: &str) -> Vec<Named> {
             let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_:!".contains(&byte);
             code.bytes().all(is_part)
         };
-        if file.ends_with(".rs") && !file.contains('`') {
+        if is_source(file) && !file.contains('`') {
             let symbols = code(text).filter(is_symbol);
             named.extend(symbols.map(|symbol| Named::new(symbol, file)));
         }
