@@ -27,6 +27,7 @@ use animal_store_adapters_cli::{
 };
 use animal_store_adapters_http::{PublicUrl, openapi_document};
 use animal_store_adapters_sqlite::SqliteFileError;
+use animal_store_settings::{SettingsError, parsers::duration};
 use animal_store_telemetry::stderr;
 use anyhow::bail;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -38,7 +39,7 @@ use self::{
     options::Options,
 };
 use crate::{
-    config::{Config, ConfigError, duration, template},
+    config::{Config, SCHEMA, TEMPLATE_HEAD},
     version,
 };
 
@@ -117,7 +118,7 @@ pub fn run() -> ExitCode {
             stderr::write_line(&format!("{error:#}"));
             let file = error.downcast_ref::<SqliteFileError>();
             let is_invalid = error.is::<UsageError>()
-                || error.is::<ConfigError>()
+                || error.is::<SettingsError>()
                 || file.is_some_and(SqliteFileError::is_not_believed);
             ExitCode::from(if is_invalid { 2 } else { 1 })
         }
@@ -131,13 +132,16 @@ fn execute(command: Command, options: &Options) -> anyhow::Result<()> {
     match command {
         Command::Serve => serve::run(options),
         Command::CheckConfig => {
-            let (lines, warnings) = Config::lines(&sources()?)?;
-            for warning in warnings {
+            let config = Config::load(&sources()?)?;
+            for warning in config.warnings {
                 stderr::write_line(&format!("warning: {warning}"));
             }
-            print(lines.join("\n") + "\n")
+            print(config.lines.join("\n") + "\n")
         }
-        Command::Config(ConfigCommand::Init) => print(template(&options.set).map_err(UsageError)?),
+        Command::Config(ConfigCommand::Init) => {
+            let template = SCHEMA.template(TEMPLATE_HEAD, &options.set);
+            print(template.map_err(UsageError)?)
+        }
         Command::Keys(command) => block_on(stores::keys(command, &sources()?)),
         Command::Pets(command) => move_pets(stores::pets(command, &sources()?)),
         Command::Migrate { dry_run } => block_on(migrate::run(dry_run, &sources()?)),

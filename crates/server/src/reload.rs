@@ -1,4 +1,4 @@
-//! SIGHUP reloads the keys of [`RELOADED`], and the files of `http.tls`, which are watched as well.
+//! SIGHUP reloads some settings, and the files of `http.tls`, which are watched as well.
 //!
 //! The whole configuration is read again, from the same sources and with the same checks as at the start. If it is
 //! invalid, nothing changes. A change of any other key is reported, because it needs a restart. The log says what a
@@ -7,6 +7,7 @@
 use std::{collections::BTreeMap, future::pending, sync::Arc, time::Duration};
 
 use animal_store_adapters_http::{ApiSettings, CurrentTlsIdentity, TlsIdentity};
+use animal_store_settings::SettingsError;
 use animal_store_telemetry::LogFilter;
 use humantime::format_rfc3339_seconds;
 use secrecy::{ExposeSecret, SecretString};
@@ -16,19 +17,9 @@ use tokio::{
 };
 
 use crate::{
-    config::{Config, ConfigError, RELOAD_TARGET},
+    config::{Config, RELOAD_TARGET, SCHEMA},
     shutdown::Signals,
 };
-
-/// Names of the keys that can change without a restart.
-const RELOADED: [&str; 6] = [
-    "http.auth_failures.per_minute",
-    "http.cors_origins",
-    "http.rate_limit.burst",
-    "http.rate_limit.per_second",
-    "log.filter",
-    "log.requests",
-];
 
 /// Timeout for reading the configuration. What is read later has no effect.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -60,7 +51,7 @@ impl Reload {
     pub(crate) async fn run(
         mut self,
         signals: Signals,
-        load: impl Fn() -> Result<Config, ConfigError> + Clone + Send + 'static,
+        load: impl Fn() -> Result<Config, SettingsError> + Clone + Send + 'static,
     ) {
         loop {
             tokio::select! {
@@ -73,7 +64,7 @@ impl Reload {
 
     async fn reload(
         &mut self,
-        load: impl FnOnce() -> Result<Config, ConfigError> + Send + 'static,
+        load: impl FnOnce() -> Result<Config, SettingsError> + Send + 'static,
     ) {
         let reason = match timeout(LOAD_TIMEOUT, spawn_blocking(load)).await {
             Ok(Ok(Ok(config))) => return self.apply(&config),
@@ -96,10 +87,19 @@ impl Reload {
             }
             _ => false,
         };
-        let changed =
-            |key: &&str| self.values[key].expose_secret() != config.values[key].expose_secret();
-        let changed = config.values.keys().copied().filter(changed);
-        let (reloaded, others): (Vec<_>, Vec<_>) = changed.partition(|key| RELOADED.contains(key));
+        let mut reloaded = Vec::new();
+        let mut others = Vec::new();
+        for setting in SCHEMA.settings() {
+            let name = setting.name;
+            if self.values[name].expose_secret() == config.values[name].expose_secret() {
+                continue;
+            }
+            if setting.reloads {
+                reloaded.push(name);
+            } else {
+                others.push(name);
+            }
+        }
         if !reloaded.is_empty() {
             self.filter.replace(&config.log.settings);
             self.http.change_to(&config.http);

@@ -22,6 +22,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("http1", &[]),
     ("pet-json", &["domain"]),
     ("schedules", &[]),
+    ("settings", &[]),
     ("telemetry", &[]),
     ("test-servers", &[]),
     (

@@ -6,30 +6,31 @@
 
 use std::env;
 
+use animal_store_settings::SettingsError;
 use animal_store_telemetry::{CommandLog, start_for_command};
 use anyhow::{bail, ensure};
 use tokio::runtime::Runtime;
 
 use crate::{
-    config::{self, ConfigError, LogConfig, Sources, Values},
+    config::{Sections, Sources},
     shutdown::Signals,
 };
 
-/// Reads the part of the configuration that a command uses, and starts its log.
+/// Opens the part of the configuration that a command uses, and starts its log.
 pub(super) fn start<T>(
     sources: &Sources,
-    read: impl FnOnce(&mut Values) -> Option<T>,
-) -> Result<(T, CommandLog), ConfigError> {
-    let (config, part, warnings) = config::load(sources, |values| {
-        Some((
-            LogConfig::read(values),
-            read(values)?,
-            values.warnings.clone(),
-        ))
-    })?;
-    let log = start_for_command(&config.settings);
-    log_warnings(&warnings);
-    Ok((part, log))
+    open: impl FnOnce(&mut Sections) -> Result<T, SettingsError>,
+) -> Result<(T, CommandLog), SettingsError> {
+    let mut sections = Sections::read(sources)?;
+    let mut errors = SettingsError::default();
+    let opened = errors.check(open(&mut sections));
+    let log = errors.check(sections.log.clone());
+    let (Some(opened), Some(log)) = (opened, log) else {
+        return Err(errors);
+    };
+    let log = start_for_command(&log.settings);
+    log_warnings(&sections.warnings());
+    Ok((opened, log))
 }
 
 /// Logs the warnings about the configuration.

@@ -6,11 +6,11 @@ use std::time::Duration;
 use animal_store_adapters_cli::doctor::{self, DoctorArgs};
 use animal_store_adapters_http::TlsIdentity;
 use animal_store_app::Finding;
+use animal_store_settings::SettingsError;
 use humantime::format_rfc3339_seconds;
 
-use super::stores::read_stores;
 use crate::{
-    config::{self, Sources, read_tls},
+    config::{Sections, Sources},
     wiring::exposures,
 };
 
@@ -20,9 +20,9 @@ const RENEWAL_TIME: Duration = Duration::from_hours(14 * 24);
 const MAX_RSA_BITS: usize = 2048;
 
 pub(super) async fn run(args: &DoctorArgs, sources: &Sources) -> anyhow::Result<()> {
-    let ((storage, keys), warnings) = config::load(sources, |values| {
-        Some((read_stores(values)?, values.warnings.clone()))
-    })?;
+    let mut sections = Sections::read(sources)?;
+    let (storage, keys) = sections.stores()?;
+    let tls = examine_tls(sections.tls());
     let storage_backend = storage.backend();
     let keys_backend = keys.backend();
     // No dependency waits for the timeouts of the other one.
@@ -31,8 +31,8 @@ pub(super) async fn run(args: &DoctorArgs, sources: &Sources) -> anyhow::Result<
         keys_backend.diagnose(&storage)
     );
     let warning = |text| Finding::warning("configuration", text, "see docs/configuration.md");
-    let mut findings: Vec<_> = warnings.into_iter().map(warning).collect();
-    findings.extend(examine_tls(sources));
+    let mut findings: Vec<_> = sections.warnings().into_iter().map(warning).collect();
+    findings.extend(tls);
     findings.extend(exposures(&storage, &keys));
     findings.extend(in_storage);
     findings.extend(in_keys);
@@ -40,10 +40,10 @@ pub(super) async fn run(args: &DoctorArgs, sources: &Sources) -> anyhow::Result<
 }
 
 /// Examines the certificates, if there are some. They do not keep the stores from being examined.
-fn examine_tls(sources: &Sources) -> Vec<Finding> {
-    match config::load(sources, |values| Some(read_tls(values))) {
+fn examine_tls(tls: Result<Option<TlsIdentity>, SettingsError>) -> Vec<Finding> {
+    match tls {
         Ok(None) => Vec::new(),
-        Ok(Some(tls)) => examine_identity(&tls.get()),
+        Ok(Some(identity)) => examine_identity(&identity),
         Err(error) => vec![Finding::error(
             "http.tls",
             error.one_line(),

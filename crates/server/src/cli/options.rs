@@ -9,9 +9,10 @@ use std::{
 
 use animal_store_adapter_kit::Believed;
 use animal_store_adapters_cli::UsageError;
+use animal_store_settings::SettingsError;
 use clap::Args;
 
-use crate::config::{ConfigError, Sources};
+use crate::config::Sources;
 
 /// The configuration files of which the first that exists is read if no other is named: that of the working directory,
 /// and that of an installation.
@@ -66,7 +67,7 @@ impl Options {
     ///
     /// # Errors
     /// If the default file is in the working directory, and others can write it than the owner of that folder.
-    pub(super) fn sources(&self) -> Result<Sources, ConfigError> {
+    pub(super) fn sources(&self) -> Result<Sources, SettingsError> {
         let memory = BACKENDS
             .iter()
             .filter(|_| self.memory)
@@ -126,10 +127,10 @@ fn first_file(files: &[&Path]) -> Option<PathBuf> {
 }
 
 /// Refuses a file of the working directory that others can write than this user, root and the owner of the folder.
-fn believed(file: PathBuf) -> Result<PathBuf, ConfigError> {
+fn believed(file: PathBuf) -> Result<PathBuf, SettingsError> {
     let believed = Believed::this_process().and_owner_of_folder(&file);
     match believed.object(&file).filter(|_| file.is_relative()) {
-        Some(objection) => Err(ConfigError::new(format!(
+        Some(objection) => Err(SettingsError::new(format!(
             "{} is not read: {objection}; if it is the right one, name it with --config",
             absolute(&file).unwrap_or(file).display(),
         ))),

@@ -12,12 +12,13 @@ use animal_store_adapters_cli::{
 };
 use animal_store_adapters_sqlite::NewBackup;
 use animal_store_app::CopyStore;
+use animal_store_settings::SettingsError;
 use anyhow::{Context, ensure};
 use nix::unistd::gethostname;
 
 use super::command::{check_log, log_warnings, start};
 use crate::{
-    config::{self, KeysConfig, Sources, StorageConfig, Values},
+    config::{KeysConfig, Sections, Sources, StorageConfig},
     wiring::SharedFile,
 };
 
@@ -26,7 +27,7 @@ type Stores = (StorageConfig, KeysConfig);
 
 /// Runs a command of `keys`.
 pub(super) async fn keys(command: keys::Command, sources: &Sources) -> anyhow::Result<()> {
-    let (config, log) = start(sources, KeysConfig::read)?;
+    let (config, log) = start(sources, Sections::keys)?;
     let open = async |usage| {
         let mut file = SharedFile::of_command(usage);
         let store = config.backend().open_store(&mut file).await?;
@@ -44,7 +45,7 @@ pub(super) async fn keys(command: keys::Command, sources: &Sources) -> anyhow::R
 
 /// Runs a command of `pets`.
 pub(super) async fn pets(command: pets::Command, sources: &Sources) -> anyhow::Result<()> {
-    let (config, _log) = start(sources, StorageConfig::read)?;
+    let (config, _log) = start(sources, Sections::storage)?;
     let open = async |usage| {
         let mut file = SharedFile::of_command(usage);
         let storage = config.backend().start_for_command(&mut file).await?;
@@ -59,7 +60,7 @@ pub(super) async fn pets(command: pets::Command, sources: &Sources) -> anyhow::R
 /// Runs `copy`.
 pub(super) async fn copy(args: CopyArgs) -> anyhow::Result<()> {
     // The log is that of the target.
-    let target = start(&sources_of(&args.to), read_stores);
+    let target = start(&sources_of(&args.to), Sections::stores);
     let (to, _log) = target.with_context(|| args.to.display().to_string())?;
     let open = async |args: CopyArgs| {
         let from = load_path(&args.from)?;
@@ -78,7 +79,7 @@ pub(super) async fn copy(args: CopyArgs) -> anyhow::Result<()> {
 
 /// Runs `backup`.
 pub(super) async fn back_up(args: BackupArgs, sources: &Sources) -> anyhow::Result<()> {
-    let (stores, _log) = start(sources, read_stores)?;
+    let (stores, _log) = start(sources, Sections::stores)?;
     backup::run(args, async |file: &Path| write_backup(stores, file).await).await
 }
 
@@ -130,12 +131,13 @@ async fn open_copy(
 
 /// Reads the stores in a configuration file, or those of an SQLite file, and logs the warnings.
 fn load_path(path: &Path) -> anyhow::Result<Stores> {
-    let loaded = config::load(&sources_of(path), |values| {
-        let stores = read_stores(values);
-        log_warnings(&values.warnings);
-        stores
-    });
-    loaded.with_context(|| path.display().to_string())
+    let open = || {
+        let mut sections = Sections::read(&sources_of(path))?;
+        let stores = sections.stores()?;
+        log_warnings(&sections.warnings());
+        Ok::<_, SettingsError>(stores)
+    };
+    open().with_context(|| path.display().to_string())
 }
 
 /// Returns a configuration file or an SQLite file as sources. The environment is ignored: it would change both sides.
@@ -151,12 +153,6 @@ fn sources_of(path: &Path) -> Sources {
         sources.flags = vec![("storage.sqlite.path".to_owned(), file)];
     }
     sources
-}
-
-pub(super) fn read_stores(values: &mut Values) -> Option<Stores> {
-    let storage = StorageConfig::read(values);
-    let keys = KeysConfig::read(values);
-    storage.zip(keys)
 }
 
 /// The backend, and where it keeps the pets. Equal for equal stores.

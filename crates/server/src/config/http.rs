@@ -1,180 +1,241 @@
-//! The keys of the API. The files of `http.tls` are read with the configuration: a start, `check-config` and SIGHUP
-//! report a file that cannot be used as an error of its key. A certificate that has expired is a warning, so that a
-//! renewal is possible while the service runs.
+//! The settings of the API. A certificate that has expired is a warning, so that a renewal is possible while the service
+//! runs.
 
 use std::{
-    net::SocketAddr, num::NonZeroU32, path::PathBuf, sync::Arc, thread::available_parallelism,
+    net::SocketAddr, num::NonZeroU32, ops::RangeInclusive, thread::available_parallelism,
     time::Duration,
 };
 
 use animal_store_adapters_http::{
-    AllowedOrigins, ApiSettings, AuthFailureLimiter, ConnectionLimits, CurrentTlsIdentity,
-    KeyRateLimiter, Limits, PublicUrl, RateLimit, TlsFiles, TlsFilesError, TrustedProxies,
-    reloaded,
+    AllowedOrigins, AuthFailureLimiter, ConnectionLimits, KeyRateLimiter, Limits, PublicUrl, RateLimit, TlsFiles,
+    TlsFilesError, TlsIdentity, TrustedProxies, reloaded,
+};
+use animal_store_settings::{
+    Setting, Values,
+    parsers::{address, duration, number, one_of, optional, path},
 };
 
-use super::{
-    declaration::{address, duration, keys, number, one_of, optional, parsed},
-    values::Values,
-};
+use super::files::Files;
 
-const KEEP_ALIVE: std::ops::RangeInclusive<Duration> =
-    Duration::from_millis(1)..=Duration::from_hours(1);
+pub(super) const SETTINGS: &[Setting] = &[
+    Setting::new(
+        "http.listen",
+        "127.0.0.1:8080",
+        "Address of the API, with a port; 0: a free one. Not used if systemd passes a socket.",
+    ),
+    Setting::new(
+        "http.workers",
+        "auto",
+        "Number of worker threads. `auto`: one per CPU.",
+    ),
+    Setting::new(
+        "http.max_connections",
+        "10000",
+        "Maximum number of open connections. Beyond it, one that is idle or slow is closed; if there is none, \
+         further ones wait. The process raises its limit of open files, or serves fewer.",
+    ),
+    Setting::new(
+        "http.max_in_flight",
+        "2000",
+        "Maximum number of requests in flight, half of them of one API key. Further ones get 503 `overloaded`. A \
+         request is in flight once its body has arrived.",
+    ),
+    Setting::new(
+        "http.max_body_bytes",
+        "16384",
+        "Maximum size of a request body in bytes. Larger ones get 413.",
+    ),
+    Setting::new(
+        "http.keep_alive",
+        "75s",
+        "Time after which an idle connection is closed.",
+    ),
+    Setting::new(
+        "http.cors_origins",
+        "",
+        "Origins of web pages that may use the API, such as `https://shop.example`: a list, or a text with commas. \
+         `*`: every origin. SIGHUP reloads it.",
+    )
+    .reloaded(),
+    Setting::new(
+        "http.public_url",
+        "",
+        "URL of `/v1` as clients see it, such as `https://shop.example/v1`: links are absolute then. Unset, they are \
+         relative, and valid behind any proxy.",
+    ),
+    Setting::new(
+        "http.trusted_proxies",
+        "",
+        "IP addresses and networks, such as `10.0.0.0/8`, of proxies: a list, or a text with commas. The client of \
+         their requests is the rightmost untrusted address in `X-Forwarded-For`.",
+    ),
+    Setting::new(
+        "http.rate_limit.per_second",
+        "",
+        "Maximum number of requests of one API key per second. Further ones get 429 `rate_limited`. SIGHUP reloads it.",
+    )
+    .reloaded(),
+    Setting::new(
+        "http.rate_limit.burst",
+        "",
+        "Maximum number of requests of an API key at once after a pause. Empty: as `http.rate_limit.per_second`, \
+         which it requires. SIGHUP reloads it.",
+    )
+    .reloaded(),
+    Setting::new(
+        "http.auth_failures.per_minute",
+        "",
+        "Maximum number of 401 responses to one client address, or IPv6 network of 64 bits, per minute. Its further \
+         requests get 429 `rate_limited`. Behind a proxy, set `http.trusted_proxies` first. SIGHUP reloads it.",
+    )
+    .reloaded(),
+    Setting::new(
+        "http.deprecated_get",
+        "serve",
+        "`serve` the deprecated operation `getPet`, or respond to it with 410 `gone`.",
+    ),
+    Setting::new(
+        CERTIFICATE,
+        "",
+        "PEM file with the certificate of the API and those of its intermediate authorities: the API is then served \
+         by HTTPS only. Requires `http.tls.key_file`. A change of the files is noticed within seconds.",
+    ),
+    Setting::new(
+        PRIVATE_KEY,
+        "",
+        "PEM file with the private key of the certificate, not encrypted.",
+    ),
+    Setting::new(
+        CLIENT_AUTHORITIES,
+        "",
+        "PEM file with authorities. Clients then need a certificate that one of them has signed, beside an API key.",
+    ),
+];
+
+const CERTIFICATE: &str = "http.tls.cert_file";
+const PRIVATE_KEY: &str = "http.tls.key_file";
+const CLIENT_AUTHORITIES: &str = "http.tls.client_ca_file";
+
+const KEEP_ALIVE: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_hours(1);
 const MILLION: NonZeroU32 = NonZeroU32::new(1_000_000).expect("not 0");
 /// More than the timeouts of a head and of a body. The answer timeout must be longer than all three together.
 const OTHER_TIMEOUTS: Duration = Duration::from_secs(45);
 /// The maximum of actix.
 const MAX_WORKERS: usize = 512;
 
-/// Returns the address of the API, its settings, with the defaults of the log and of traces, and whether it serves the
-/// deprecated operation.
-pub(super) fn read(values: &mut Values) -> (SocketAddr, ApiSettings, bool) {
-    let defaults = ConnectionLimits::default();
-    let limit = || optional(number(NonZeroU32::MIN..=MILLION));
-    keys! { values,
-        /// Address of the API, with a port; 0: a free one. Not used if systemd passes a socket.
-        listen = value("http.listen", "127.0.0.1:8080", address);
-        /// Number of worker threads. `auto`: one per CPU.
-        workers = value("http.workers", "auto", workers);
-        /// Maximum number of open connections. Beyond it, one that is idle or slow is closed; if there is none,
-        /// further ones wait. The process raises its limit of open files, or serves fewer.
-        max_connections = value("http.max_connections", "10000", number(1..=1_000_000));
-        /// Maximum number of requests in flight, half of them of one API key. Further ones get 503 `overloaded`. A
-        /// request is in flight once its body has arrived.
-        max_in_flight = value("http.max_in_flight", "2000", number(1..=1_000_000));
-        /// Maximum size of a request body in bytes. Larger ones get 413.
-        max_body_bytes = value("http.max_body_bytes", "16384", number(64..=1024 * 1024));
-        /// Time after which an idle connection is closed.
-        keep_alive = value("http.keep_alive", "75s", duration(KEEP_ALIVE));
-        /// Origins of web pages that may use the API, such as `https://shop.example`: a list, or a text with
-        /// commas. `*`: every origin. SIGHUP reloads it.
-        origins = list("http.cors_origins", AllowedOrigins::parse);
-        /// URL of `/v1` as clients see it, such as `https://shop.example/v1`: links are absolute then. Unset, they are
-        /// relative, and valid behind any proxy.
-        public_url = value("http.public_url", "", |text| Ok(text.to_owned()));
-        /// IP addresses and networks, such as `10.0.0.0/8`, of proxies: a list, or a text with commas. The client
-        /// of their requests is the rightmost untrusted address in `X-Forwarded-For`.
-        proxies = list("http.trusted_proxies", TrustedProxies::parse);
-        /// Maximum number of requests of one API key per second. Further ones get 429 `rate_limited`. SIGHUP reloads
-        /// it.
-        per_second = value("http.rate_limit.per_second", "", limit());
-        /// Maximum number of requests of an API key at once after a pause. Empty: as `http.rate_limit.per_second`,
-        /// which it requires. SIGHUP reloads it.
-        burst = value("http.rate_limit.burst", "", limit());
-        /// Maximum number of 401 responses to one client address, or IPv6 network of 64 bits, per minute. Its
-        /// further requests get 429 `rate_limited`. Behind a proxy, set `http.trusted_proxies` first. SIGHUP reloads
-        /// it.
-        max_auth_failures_per_minute = value("http.auth_failures.per_minute", "", limit());
-        /// `serve` the deprecated operation `getPet`, or respond to it with 410 `gone`.
-        serves_get_pet = value("http.deprecated_get", "serve", one_of([("serve", true), ("gone", false)]));
-    }
-    values.require(
-        burst.is_none() || per_second.is_some(),
-        &["http.rate_limit.burst", "http.rate_limit.per_second"],
-        "requires http.rate_limit.per_second",
-    );
-    let public_url = (!public_url.is_empty()).then(|| PublicUrl::parse(&public_url));
-    let public_url = values
-        .checked("http.public_url", public_url.transpose())
-        .flatten();
-    let tls = read_tls(values);
-    let rate_limit = per_second.map(|per_second| RateLimit {
-        per_second,
-        burst: burst.unwrap_or(per_second),
-    });
-    let connections = ConnectionLimits {
-        workers,
-        max_connections,
-        max_body_bytes,
-        keep_alive,
-        answer_timeout: defaults.answer_timeout.max(keep_alive + OTHER_TIMEOUTS),
-        ..defaults
-    };
-    let limits = Limits {
-        connections,
-        max_in_flight,
-        max_in_flight_per_key: (max_in_flight / 2).max(1),
-        rate_limit: reloaded(rate_limit.map(KeyRateLimiter::new)),
-        auth_failures: reloaded(max_auth_failures_per_minute.map(AuthFailureLimiter::new)),
-    };
-    let (origins, errors_only) = (reloaded(origins), Arc::default());
-    (
-        listen,
-        ApiSettings {
-            limits,
-            tls,
-            origins,
-            public_url,
-            proxies,
-            sample_ratio: None,
-            errors_only,
-        },
-        serves_get_pet,
-    )
+/// The section `http`.
+#[derive(Debug, Clone)]
+pub(crate) struct HttpSection {
+    pub(crate) listen: SocketAddr,
+    pub(super) limits: Limits,
+    pub(super) origins: Option<AllowedOrigins>,
+    pub(super) public_url: Option<PublicUrl>,
+    pub(super) proxies: TrustedProxies,
+    /// `false`: the deprecated operation is 410.
+    pub(super) serves_get_pet: bool,
+    pub(super) tls: Option<TlsFiles>,
 }
 
-/// Reads the files, if they are set. Adds an error if one of them cannot be used.
-pub(crate) fn read_tls(values: &mut Values) -> Option<CurrentTlsIdentity> {
-    let path = || optional(parsed("a path", |_: &PathBuf| true));
-    keys! { values,
-        /// PEM file with the certificate of the API and those of its intermediate authorities: the API is then
-        /// served by HTTPS only. Requires `http.tls.key_file`. A change of the files is noticed within seconds.
-        certificate = value("http.tls.cert_file", "", path());
-        /// PEM file with the private key of the certificate, not encrypted.
-        private_key = value("http.tls.key_file", "", path());
-        /// PEM file with authorities. Clients then need a certificate that one of them has signed, beside an API
-        /// key.
-        client_authorities = value("http.tls.client_ca_file", "", path());
+impl HttpSection {
+    pub(super) fn read(values: &mut Values) -> Self {
+        let limit = || optional(number(NonZeroU32::MIN..=MILLION));
+        let origins = AllowedOrigins::parse(&values.items("http.cors_origins"));
+        let origins = values.check("http.cors_origins", origins);
+        let public_url = Some(values.text("http.public_url")).filter(|text| !text.is_empty());
+        let public_url = public_url.map(PublicUrl::parse).transpose();
+        let public_url = values.check("http.public_url", public_url);
+        let proxies = TrustedProxies::parse(&values.items("http.trusted_proxies"));
+        let proxies = values.check("http.trusted_proxies", proxies);
+        let max_in_flight = values.get("http.max_in_flight", number(1..=1_000_000));
+        let keep_alive = values.get("http.keep_alive", duration(KEEP_ALIVE));
+        let per_second = values.get("http.rate_limit.per_second", limit());
+        let burst = values.get("http.rate_limit.burst", limit());
+        let failures_per_minute = values.get("http.auth_failures.per_minute", limit());
+        let deprecated = one_of([("serve", true), ("gone", false)]);
+        values.require(
+            burst.is_none() || per_second.is_some(),
+            &["http.rate_limit.burst", "http.rate_limit.per_second"],
+            "requires http.rate_limit.per_second",
+        );
+        let rate_limit = per_second.map(|per_second| RateLimit {
+            per_second,
+            burst: burst.unwrap_or(per_second),
+        });
+        let defaults = ConnectionLimits::default();
+        let connections = ConnectionLimits {
+            workers: values.get("http.workers", workers),
+            max_connections: values.get("http.max_connections", number(1..=1_000_000)),
+            max_body_bytes: values.get("http.max_body_bytes", number(64..=1024 * 1024)),
+            keep_alive,
+            answer_timeout: defaults.answer_timeout.max(keep_alive + OTHER_TIMEOUTS),
+            ..defaults
+        };
+        let limits = Limits {
+            connections,
+            max_in_flight,
+            max_in_flight_per_key: (max_in_flight / 2).max(1),
+            rate_limit: reloaded(rate_limit.map(KeyRateLimiter::new)),
+            auth_failures: reloaded(failures_per_minute.map(AuthFailureLimiter::new)),
+        };
+        Self {
+            listen: values.get("http.listen", address),
+            limits,
+            origins: origins.flatten(),
+            public_url: public_url.flatten(),
+            proxies: proxies.unwrap_or_default(),
+            serves_get_pet: values.get("http.deprecated_get", deprecated),
+            tls: read_tls(values),
+        }
     }
-    let [cert, key, client_ca] = [
-        "http.tls.cert_file",
-        "http.tls.key_file",
-        "http.tls.client_ca_file",
-    ];
-    let is_pair = certificate.is_some() == private_key.is_some();
+
+    /// Reads the certificate, its key, and the authorities of clients, if they are set.
+    pub(super) fn open_tls(&self, files: &mut Files) -> Option<TlsIdentity> {
+        let tls = self.tls.as_ref()?;
+        files.judge(&tls.certificate, false);
+        files.judge(&tls.private_key, true);
+        if let Some(authorities) = &tls.client_authorities {
+            files.judge(authorities, false);
+        }
+        let loaded = tls.load();
+        let name = match loaded {
+            Err(TlsFilesError::PrivateKey(_)) => PRIVATE_KEY,
+            Err(TlsFilesError::ClientAuthorities(_)) => CLIENT_AUTHORITIES,
+            _ => CERTIFICATE,
+        };
+        let loaded = loaded.map_err(|error| format!("names a file that cannot be used: {error}"));
+        let identity = files.check(name, loaded)?;
+        if identity.remaining().is_none() {
+            files.warn(CERTIFICATE, "has expired: clients refuse it");
+        }
+        if identity.has_expired_authority() {
+            files.warn(
+                CLIENT_AUTHORITIES,
+                "contains an authority that has expired: its certificates are still accepted",
+            );
+        }
+        Some(identity)
+    }
+}
+
+fn read_tls(values: &mut Values) -> Option<TlsFiles> {
+    let certificate = values.get(CERTIFICATE, optional(path));
+    let private_key = values.get(PRIVATE_KEY, optional(path));
+    let client_authorities = values.get(CLIENT_AUTHORITIES, optional(path));
     values.require(
-        is_pair,
-        &[cert, key],
+        certificate.is_some() == private_key.is_some(),
+        &[CERTIFICATE, PRIVATE_KEY],
         "and http.tls.key_file must be set together",
     );
-    let is_complete = client_authorities.is_none() || certificate.is_some();
     values.require(
-        is_complete,
-        &[client_ca, cert],
+        client_authorities.is_none() || certificate.is_some(),
+        &[CLIENT_AUTHORITIES, CERTIFICATE],
         "requires http.tls.cert_file",
     );
-    for path in [&certificate, &client_authorities].into_iter().flatten() {
-        values.judge(path, false);
-    }
-    if let Some(path) = &private_key {
-        values.judge(path, true);
-    }
-    let loaded = TlsFiles {
+    Some(TlsFiles {
         certificate: certificate?,
         private_key: private_key?,
         client_authorities,
-    }
-    .load();
-    let name = match loaded {
-        Err(TlsFilesError::PrivateKey(_)) => key,
-        Err(TlsFilesError::ClientAuthorities(_)) => client_ca,
-        _ => cert,
-    };
-    let loaded = loaded.map_err(|error| format!("names a file that cannot be used: {error}"));
-    let identity = values.checked(name, loaded)?;
-    if identity.remaining().is_none() {
-        values.warnings.push(format!(
-            "{} has expired: clients refuse it",
-            values.label(cert)
-        ));
-    }
-    if identity.has_expired_authority() {
-        values.warnings.push(format!(
-            "{} contains an authority that has expired: its certificates are still accepted",
-            values.label(client_ca)
-        ));
-    }
-    Some(CurrentTlsIdentity::new(identity))
+    })
 }
 
 fn workers(text: &str) -> Result<usize, String> {

@@ -1,55 +1,97 @@
-//! The keys around the API: the management listener, the log, traces and the shutdown.
+//! The settings around the API: the management listener, the log, traces and the shutdown.
 
 use std::{net::SocketAddr, time::Duration};
 
 use animal_store_app::AuditEntry;
+use animal_store_settings::{
+    Setting, Values,
+    parsers::{address, duration, one_of, optional, parsed},
+};
 use animal_store_telemetry::LogSettings;
 use tracing_subscriber::filter::Targets;
 use url::Url;
 
-use super::{
-    declaration::{address, duration, keys, one_of, optional, parsed},
-    values::Values,
-};
+pub(super) const MANAGEMENT: &[Setting] = &[Setting::new(
+    "management.listen",
+    "127.0.0.1:8081",
+    "Address of `/live`, `/ready` and `/metrics`, which need no API key. Empty: no management listener.",
+)];
+
+pub(super) const LOG: &[Setting] = &[
+    Setting::new(
+        "log.filter",
+        "info,actix_http=off",
+        "Log level (`error`, `warn`, `info`, `debug`, `trace`, `off`) and, after commas, levels of modules. \
+         `actix_http` reports protocol errors of clients. SIGHUP reloads it.",
+    )
+    .reloaded(),
+    Setting::new(
+        "log.requests",
+        "all",
+        "Requests that have a line in the log: `all`, or `errors`, with a status of 400 or above. SIGHUP reloads it.",
+    )
+    .reloaded(),
+    Setting::new(
+        "log.format",
+        "auto",
+        "`text`, `json`, or `auto`: text on a terminal, JSON otherwise.",
+    ),
+];
+
+pub(super) const TRACES: &[Setting] = &[
+    Setting::new(
+        "traces.endpoint",
+        "",
+        "URL of a collector of traces by OTLP over HTTP, such as `http://127.0.0.1:4318/v1/traces`.",
+    ),
+    Setting::new(
+        "traces.sample_ratio",
+        "0.01",
+        "Share of the requests that are traced, from 0 to 1. One whose `traceparent` is not sampled never is.",
+    ),
+];
+
+pub(super) const SHUTDOWN: &[Setting] = &[
+    Setting::new(
+        "shutdown.timeout",
+        "30s",
+        "Time from the first signal to the end of the process. Requests still in flight are cut off, and the exit \
+         code is 1. Its last quarter, at most half a second, is reserved for the log.",
+    ),
+    Setting::new(
+        "shutdown.drain_delay",
+        "",
+        "Time after SIGTERM for which connections are accepted, so that load balancers notice that `/ready` is 503. \
+         At most half of `shutdown.timeout`. Empty: `5s` or that half; `0s` with a socket of systemd, in which \
+         connections wait.",
+    ),
+];
 
 /// Returns the address of the management listener, if there is one.
-pub(crate) fn read_management(values: &mut Values) -> Option<SocketAddr> {
-    keys! { values,
-        /// Address of `/live`, `/ready` and `/metrics`, which need no API key. Empty: no management listener.
-        listen = value("management.listen", "127.0.0.1:8081", optional(address));
-    }
-    listen
+pub(super) fn read_management(values: &mut Values) -> Option<SocketAddr> {
+    values.get("management.listen", optional(address))
 }
 
 /// Target of the events about reloads. They pass every filter, so that SIGHUP always has a visible outcome.
 pub(crate) const RELOAD_TARGET: &str = "reload";
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct LogConfig {
     pub(crate) settings: LogSettings,
     pub(crate) errors_only: bool,
 }
 
 impl LogConfig {
-    pub(crate) fn read(values: &mut Values) -> Self {
-        keys! { values,
-            /// Log level (`error`, `warn`, `info`, `debug`, `trace`, `off`) and, after commas, levels of modules.
-            /// `actix_http` reports protocol errors of clients. SIGHUP reloads it.
-            filter = value("log.filter", "info,actix_http=off", filter);
-            /// Requests that have a line in the log: `all`, or `errors`, with a status of 400 or above. SIGHUP reloads
-            /// it.
-            errors_only = value("log.requests", "all", one_of([("all", false), ("errors", true)]));
-            /// `text`, `json`, or `auto`: text on a terminal, JSON otherwise.
-            json = value("log.format", "auto", one_of([("auto", None), ("text", Some(false)), ("json", Some(true))]));
-        }
-        let always = &[AuditEntry::LOG_TARGET, RELOAD_TARGET];
+    pub(super) fn read(values: &mut Values) -> Self {
+        let formats = one_of([("auto", None), ("text", Some(false)), ("json", Some(true))]);
+        let requests = one_of([("all", false), ("errors", true)]);
         Self {
             settings: LogSettings {
-                filter,
-                always,
-                json,
+                filter: values.get("log.filter", filter),
+                always: &[AuditEntry::LOG_TARGET, RELOAD_TARGET],
+                json: values.get("log.format", formats),
             },
-            errors_only,
+            errors_only: values.get("log.requests", requests),
         }
     }
 }
@@ -65,19 +107,27 @@ fn filter(text: &str) -> Result<Targets, String> {
     })(text)
 }
 
-/// Returns the URL of the collector of traces, and the share of the requests that are traced, if there is one.
-pub(super) fn read_traces(values: &mut Values) -> (Option<Url>, Option<f64>) {
-    let ratio = parsed("a number from 0 to 1, such as 0.01", |ratio| {
-        (0.0..=1.0).contains(ratio)
-    });
-    keys! { values,
-        /// URL of a collector of traces by OTLP over HTTP, such as `http://127.0.0.1:4318/v1/traces`.
-        endpoint = value("traces.endpoint", "", optional(endpoint));
-        /// Share of the requests that are traced, from 0 to 1. One whose `traceparent` is not sampled never is.
-        sample_ratio = value("traces.sample_ratio", "0.01", ratio);
+/// The section `traces`.
+#[derive(Debug, Clone)]
+pub(crate) struct TracesConfig {
+    /// The collector, if there is one.
+    pub(crate) endpoint: Option<Url>,
+    /// Share of the requests that are traced, if there is a collector.
+    pub(super) sample_ratio: Option<f64>,
+}
+
+impl TracesConfig {
+    pub(super) fn read(values: &mut Values) -> Self {
+        let ratio = parsed("a number from 0 to 1, such as 0.01", |ratio| {
+            (0.0..=1.0).contains(ratio)
+        });
+        let endpoint = values.get("traces.endpoint", optional(endpoint));
+        let sample_ratio = values.get("traces.sample_ratio", ratio);
+        Self {
+            sample_ratio: endpoint.as_ref().map(|_| sample_ratio),
+            endpoint,
+        }
     }
-    let sample_ratio = endpoint.as_ref().map(|_| sample_ratio);
-    (endpoint, sample_ratio)
 }
 
 /// Refuses everything that can contain a secret: the URL is shown.
@@ -103,6 +153,7 @@ pub struct ShutdownConfig {
     pub idle_grace: Duration,
 }
 
+const MILLISECOND: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_hours(1);
 const DEFAULT_DRAIN_DELAY: Duration = Duration::from_secs(5);
 
@@ -111,18 +162,12 @@ impl ShutdownConfig {
     pub(crate) const LOG_TIMEOUT: Duration = Duration::from_millis(500);
 
     pub(super) fn read(values: &mut Values) -> Self {
-        keys! { values,
-            /// Time from the first signal to the end of the process. Requests still in flight are cut off, and the exit
-            /// code is 1. Its last quarter, at most half a second, is reserved for the log.
-            timeout = value("shutdown.timeout", "30s", duration(Duration::from_millis(1)..=HOUR));
-            /// Time after SIGTERM for which connections are accepted, so that load balancers notice that `/ready` is
-            /// 503. At most half of `shutdown.timeout`. Empty: `5s` or that half; `0s` with a socket of systemd, in
-            /// which connections wait.
-            drain_delay = value("shutdown.drain_delay", "", optional(duration(Duration::ZERO..=HOUR)));
-        }
+        let timeout = values.get("shutdown.timeout", duration(MILLISECOND..=HOUR));
+        let delays = optional(duration(Duration::ZERO..=HOUR));
+        let drain_delay = values.get("shutdown.drain_delay", delays);
         let fits = drain_delay.is_none_or(|delay| delay <= timeout / 2);
-        let keys = ["shutdown.drain_delay", "shutdown.timeout"];
-        values.require(fits, &keys, "must be at most half of shutdown.timeout");
+        let names = ["shutdown.drain_delay", "shutdown.timeout"];
+        values.require(fits, &names, "must be at most half of shutdown.timeout");
         Self {
             timeout,
             drain_delay,

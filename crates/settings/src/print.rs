@@ -1,0 +1,86 @@
+//! Settings as TOML, for operators.
+
+use crate::{
+    Schema, Values,
+    schema::file_setting,
+    values::{Entry, items},
+};
+
+/// Length of the lines of a file.
+const WIDTH: usize = 120;
+
+impl Schema {
+    /// Returns a file with these first lines and every setting as a comment with its description, except those that are
+    /// set here.
+    ///
+    /// # Errors
+    /// If a setting that is set is unknown or a secret. The message does not repeat the value.
+    pub fn template(&self, head: &str, set: &[(String, String)]) -> Result<String, String> {
+        for (name, _) in set {
+            if self.find(name).is_none_or(|setting| setting.is_secret) {
+                return Err(format!("{name} (--set) is not a key, or a secret"));
+            }
+        }
+        let mut text = head.to_owned();
+        for setting in self.settings() {
+            let set = set.iter().rfind(|(name, _)| name == setting.name);
+            let (mark, value) = set.map_or(("#", setting.default), |(_, value)| ("", value));
+            let comment = comment(setting.description);
+            let literal = literal(value);
+            text += &format!("{comment}\n{mark}{} = {literal}\n", setting.name);
+        }
+        Ok(text)
+    }
+}
+
+impl Values {
+    /// Returns each setting with its value and the source of that, as a line of TOML. A secret is a comment that says
+    /// whether it is set.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for setting in self.schema.settings() {
+            let name = setting.name;
+            let Entry { text, source } = &self.entries[name];
+            let file_name = file_setting(name);
+            let is_shown = !setting.is_secret || items(text).next().is_none();
+            lines.push(match self.entries.get(&file_name) {
+                Some(file) if setting.is_secret => {
+                    format!("{file_name} = {} # {}", literal(&file.text), file.source)
+                }
+                _ if is_shown => format!("{name} = {} # {source}", literal(text)),
+                _ => format!("#{name} = \"(set)\" # {source}"),
+            });
+        }
+        lines
+    }
+}
+
+/// Returns a text as a comment, after an empty line.
+fn comment(text: &str) -> String {
+    let mut comment = String::new();
+    let mut length = WIDTH;
+    for word in text.split(' ') {
+        let word_length = 1 + word.chars().count();
+        if length + word_length > WIDTH {
+            comment += "\n#";
+            length = 1;
+        }
+        comment += &format!(" {word}");
+        length += word_length;
+    }
+    comment
+}
+
+/// Returns a text as a value in TOML, without quotes if it is a number or a boolean.
+fn literal(text: &str) -> String {
+    let is_number = text
+        .parse()
+        .is_ok_and(|number: f64| number.is_finite() && number.to_string() == text);
+    if is_number || ["true", "false"].contains(&text) {
+        return text.to_owned();
+    }
+    // The escapes of JSON are escapes of TOML, which requires one more.
+    serde_json::Value::from(text)
+        .to_string()
+        .replace('\u{7f}', "\\u007f")
+}
