@@ -25,14 +25,14 @@ use animal_store_settings::{Schema, SettingsError};
 use secrecy::SecretString;
 use url::Url;
 
-pub use self::{
-    service::ShutdownConfig,
-    storage::{PostgresConfig, SqliteConfig, StorageConfig},
-};
 pub(crate) use self::{
     api_keys::{KeysConfig, RedisKeysConfig},
     sections::Sections,
     service::{LogConfig, RELOAD_TARGET},
+};
+pub use self::{
+    service::ShutdownConfig,
+    storage::{PostgresConfig, SqliteConfig, StorageConfig},
 };
 pub use animal_store_settings::Sources;
 

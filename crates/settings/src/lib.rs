@@ -9,7 +9,7 @@
 //! not use. No file is opened but that of the settings, until a secret is asked for. No error and no output contains a
 //! secret.
 //!
-//! **Proof.** The unit tests; those of `config` in the server, which has the settings.
+//! **Proof.** The tests of `config` in the server, which has the settings.
 //!
 //! A [`Schema`] has a table of [`Setting`]s per section, and merges [`Sources`] into [`Values`]. A section reads its
 //! values with [`parsers`], and is a value or all its errors.
@@ -19,8 +19,6 @@ pub mod parsers;
 mod print;
 mod schema;
 mod sources;
-#[cfg(test)]
-mod tests;
 mod values;
 
 pub use error::SettingsError;

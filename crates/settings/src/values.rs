@@ -136,9 +136,7 @@ impl Values {
 
     /// Returns the items of a list: an array in TOML, or a text with commas.
     pub fn items(&self, name: &str) -> Vec<String> {
-        items(&self.entries[name].text)
-            .map(str::to_owned)
-            .collect()
+        items(&self.entries[name].text).map(str::to_owned).collect()
     }
 
     /// Returns the text of a setting that is not a secret.

@@ -7,8 +7,8 @@ use std::{
 };
 
 use animal_store_adapters_http::{
-    AllowedOrigins, AuthFailureLimiter, ConnectionLimits, KeyRateLimiter, Limits, PublicUrl, RateLimit, TlsFiles,
-    TlsFilesError, TlsIdentity, TrustedProxies, reloaded,
+    AllowedOrigins, AuthFailureLimiter, ConnectionLimits, KeyRateLimiter, Limits, PublicUrl,
+    RateLimit, TlsFiles, TlsFilesError, TlsIdentity, TrustedProxies, reloaded,
 };
 use animal_store_settings::{
     Setting, Values,

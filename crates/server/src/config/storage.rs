@@ -94,7 +94,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting::new(
         "storage.postgres.transaction_pooling",
         "false",
-        "`true` behind a pooler in transaction mode, such as PgBouncer: nothing stays prepared, and each batch of \
+        "`true` behind a pooler in transaction mode, such as PgBouncer: nothing stays prepared, and each statement of \
          reads is a transaction. Requires `storage.postgres.migrate_url`, which must bypass the pooler.",
     ),
     Setting::new(
@@ -185,10 +185,8 @@ fn read_postgres(
                 ("check", SchemaMode::Check),
             ]),
         ),
-        connections_per_worker: values.get(
-            "storage.postgres.connections_per_worker",
-            number(1..=64),
-        ),
+        connections_per_worker: values
+            .get("storage.postgres.connections_per_worker", number(1..=64)),
         transaction_pooling: values.get(
             "storage.postgres.transaction_pooling",
             one_of([("true", true), ("false", false)]),

@@ -9,7 +9,13 @@ use animal_store_adapters_postgres::PostgresSettings;
 use animal_store_adapters_redis::RedisSettings;
 use secrecy::ExposeSecret;
 
-use super::{sources::variable, *};
+use animal_store_settings::Setting;
+
+use super::*;
+
+fn variable(name: &str) -> String {
+    SCHEMA.variable(name)
+}
 
 const POSTGRES: [(&str, &str); 2] = [
     ("storage.backend", "postgres"),
@@ -64,17 +70,18 @@ fn config(settings: &[(&str, &str)]) -> Config {
 
 #[track_caller]
 fn errors(sources: &Sources) -> Vec<String> {
-    Config::load(sources).unwrap_err().0
+    let errors = Config::load(sources).unwrap_err();
+    errors.lines().into_iter().map(str::to_owned).collect()
 }
 
 /// Asserts that these keys have one error, which is about one of them, with this rule, and without a secret.
 #[track_caller]
 fn assert_refused(settings: &[(&str, &str)], key: &str, rule: &str) {
-    let Err(ConfigError(found)) = Config::load(&keys(settings)) else {
+    let Err(errors) = Config::load(&keys(settings)) else {
         panic!("{settings:?} is accepted")
     };
-    let [error] = &found[..] else {
-        panic!("{settings:?}: {found:#?}")
+    let [error] = errors.lines()[..] else {
+        panic!("{settings:?}: {errors:#?}")
     };
     assert!(
         error.starts_with(&format!("{key} ({}) {rule}", variable(key))),
@@ -85,7 +92,7 @@ fn assert_refused(settings: &[(&str, &str)], key: &str, rule: &str) {
 
 #[track_caller]
 fn lines(settings: &[(&str, &str)]) -> Vec<String> {
-    Config::lines(&keys(settings)).unwrap().0
+    config(settings).lines
 }
 
 /// The name and the value of every key.
@@ -245,8 +252,8 @@ fn every_key_sets_its_field() {
         ("shutdown.timeout", "11s", "timeout: 11s"),
         ("shutdown.drain_delay", "500ms", "drain_delay: Some(500ms)"),
     ];
-    let keys = Config::all_keys()
-        .into_iter()
+    let keys = SCHEMA
+        .settings()
         .filter(|key| !key.is_secret && !key.name.ends_with("_file"));
     assert_eq!(
         rows.map(|(key, ..)| key).to_vec(),
@@ -302,8 +309,8 @@ fn the_documentation_has_exactly_one_row_per_key() {
         .lines()
         .filter(|line| line.starts_with("| `"))
         .collect();
-    let expected = Config::all_keys().into_iter().map(
-        |Key {
+    let expected = SCHEMA.settings().map(
+        |Setting {
              name,
              default,
              description,
@@ -314,7 +321,7 @@ fn the_documentation_has_exactly_one_row_per_key() {
             } else {
                 format!("`{default}`")
             };
-            format!("| `{name}` | {default} |{} |", description.concat())
+            format!("| `{name}` | {default} | {description} |")
         },
     );
     let expected: Vec<String> = expected.collect();

@@ -51,64 +51,75 @@ fn tokens_or_the_storage_imply_the_backend_of_keys() {
 }
 
 #[test]
-fn a_command_reads_only_the_part_that_it_uses() {
-    let reads = [
-        |sources: &Sources| load(sources, |values| Some(read_management(values))).map(drop),
-        |sources: &Sources| load(sources, StorageConfig::read).map(drop),
-        |sources: &Sources| load(sources, KeysConfig::read).map(drop),
-        |sources: &Sources| load(sources, |values| Some(read_tls(values))).map(drop),
+fn a_command_fails_on_the_sections_that_it_uses_and_warns_of_the_others() {
+    let opens = [
+        |sections: &mut Sections| sections.management.clone().map(drop),
+        |sections: &mut Sections| sections.storage().map(drop),
+        |sections: &mut Sections| sections.keys().map(drop),
+        |sections: &mut Sections| sections.tls().map(drop),
     ];
     // The commands that are refused: `health`, of pets, `keys`, the certificate of `doctor`.
-    for (settings, refused) in [
+    for (settings, refused, is_warned) in [
+        // A file that no command opens is not known to be broken.
         (
             &[
                 ("http.tls.cert_file", "/nowhere"),
                 ("http.tls.key_file", "/nowhere"),
             ][..],
             [false, false, false, true],
-        ),
-        (
-            &[("http.lisen", "127.0.0.1:80")],
-            [false, false, false, true],
-        ),
-        (
-            &[("management.lisen", "127.0.0.1:80")],
-            [true, false, false, false],
+            false,
         ),
         (
             &[("storage.postgres.url_file", "/nowhere")],
             [false, true, false, false],
-        ),
-        (&[("storage.backend", "disk")], [false, true, true, false]),
-        (
-            &[("storage.backend", "postgres"), TOKENS],
-            [false, true, false, false],
-        ),
-        (
-            &[("storage.backend", "postgres")],
-            [false, true, true, false],
+            false,
         ),
         (
             &[("keys.redis.url_file", "/nowhere")],
             [false, false, true, false],
+            false,
         ),
         (
             &[("storage.backend", "memory"), ("http.listen", "0.0.0.0:80")],
             [false; 4],
+            false,
+        ),
+        (&[("http.workers", "0")], [false, false, false, true], true),
+        (
+            &[("http.lisen", "127.0.0.1:80")],
+            [false, false, false, true],
+            true,
+        ),
+        (
+            &[("management.lisen", "127.0.0.1:80")],
+            [true, false, false, false],
+            true,
+        ),
+        // The source of API keys can depend on the storage.
+        (
+            &[("storage.backend", "disk")],
+            [false, true, true, false],
+            true,
+        ),
+        (
+            &[("storage.backend", "postgres")],
+            [false, true, true, false],
+            true,
         ),
         // It can be a misspelt section of any command.
-        (&[("kyes.backend", "redis")], [true; 4]),
+        (&[("kyes.backend", "redis")], [true; 4], true),
     ] {
         let sources = keys(settings);
-        assert_eq!(
-            reads.map(|read| read(&sources).is_err()),
-            refused,
-            "{settings:?}"
-        );
+        for (open, is_refused) in opens.into_iter().zip(refused) {
+            let mut sections = Sections::read(&sources).unwrap();
+            assert_eq!(open(&mut sections).is_err(), is_refused, "{settings:?}");
+            let warnings = sections.warnings();
+            assert_eq!(!warnings.is_empty(), is_warned, "{warnings:?}");
+        }
         assert!(Config::load(&sources).is_err(), "{settings:?}");
     }
     let (broken, _file) = file("[http\n");
-    assert_eq!(reads.map(|read| read(&broken).is_err()), [true; 4]);
+    assert!(Sections::read(&broken).is_err());
 }
 
 #[test]
@@ -125,7 +136,7 @@ fn what_check_config_prints_is_the_same_configuration_and_names_each_source() {
     ])
     .environment;
     sources.flags = vec![("http.listen".to_owned(), "127.0.0.1:0".to_owned())];
-    let lines = Config::lines(&sources).unwrap().0;
+    let lines = Config::load(&sources).unwrap().lines;
     for expected in [
         "http.listen = \"127.0.0.1:0\" # --set".to_owned(),
         format!("http.workers = 3 # {}, line 3", toml.path().display()),
@@ -159,7 +170,7 @@ fn what_check_config_prints_is_the_same_configuration_and_names_each_source() {
 #[test]
 fn the_configuration_file_that_config_init_prints_has_every_key_and_its_default() {
     let set = [("storage.sqlite.path".to_owned(), "/data/a.db".to_owned())];
-    let text = template(&set).unwrap();
+    let text = SCHEMA.template(TEMPLATE_HEAD, &set).unwrap();
     assert!(
         text.contains("\nstorage.sqlite.path = \"/data/a.db\"\n"),
         "{text}"
@@ -175,7 +186,8 @@ fn the_configuration_file_that_config_init_prints_has_every_key_and_its_default(
         "{text}"
     );
     for name in ["http.lisen", "keys.memory.tokens"] {
-        let refused = template(&[(name.to_owned(), "top-secret".to_owned())]).unwrap_err();
+        let set = [(name.to_owned(), "top-secret".to_owned())];
+        let refused = SCHEMA.template(TEMPLATE_HEAD, &set).unwrap_err();
         assert!(
             refused.starts_with(name) && !refused.contains("top-secret"),
             "{refused}"
