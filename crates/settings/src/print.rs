@@ -27,7 +27,7 @@ impl Schema {
             let (mark, value) = set.map_or(("#", setting.default), |(_, value)| ("", value));
             let comment = comment(setting.description);
             let literal = literal(value);
-            text += &format!("{comment}\n{mark}{} = {literal}\n", setting.name);
+            text.extend([&comment, "\n", mark, setting.name, " = ", &literal, "\n"]);
         }
         Ok(text)
     }
@@ -65,7 +65,8 @@ fn comment(text: &str) -> String {
             comment += "\n#";
             length = 1;
         }
-        comment += &format!(" {word}");
+        comment += " ";
+        comment += word;
         length += word_length;
     }
     comment
