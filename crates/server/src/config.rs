@@ -4,7 +4,7 @@
 //! not use: a certificate that is half replaced, or a typo in another section.
 //!
 //! **Invariant.** A section is plain data, or all its errors; no file that it names is opened, and nothing is started.
-//! [`Sections`] opens the files of those that a command uses, and [`Config`] those of all. `animal_store_settings`
+//! `Sections` opens the files of those that a command uses, and [`Config`] those of all. `animal_store_settings`
 //! promises the rest. `docs/configuration.md` has a row for every setting.
 //!
 //! **Proof.** `config/tests.rs`, and `configuration.rs` in `crates/server/tests/process`.
@@ -89,7 +89,7 @@ impl Config {
     /// # Errors
     /// All errors.
     pub fn load(sources: &Sources) -> Result<Self, SettingsError> {
-        Sections::read(sources)?.open()
+        Sections::read(sources).open()
     }
 
     /// Whether other machines can connect to this address of the API without TLS, and no proxy that could have it is

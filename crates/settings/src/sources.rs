@@ -8,7 +8,7 @@ use std::{
 
 use toml::de::{DeTable, DeValue};
 
-use crate::{Schema, SettingsError, Values};
+use crate::{Schema, Values};
 
 /// The sources of a configuration, in ascending order of precedence.
 #[derive(Debug, Default)]
@@ -23,14 +23,13 @@ pub struct Sources {
 
 impl Schema {
     /// Merges the sources by precedence, and finds the settings that are unknown. No value is checked.
-    ///
-    /// # Errors
-    /// If the file cannot be read: what it sets is unknown, so that nothing else can be judged.
-    pub fn read(&'static self, sources: &Sources) -> Result<Values, SettingsError> {
+    pub fn read(&'static self, sources: &Sources) -> Values {
         let mut values = Values::new(self);
-        if let Some(path) = &sources.file {
-            add_file(&mut values, path)
-                .map_err(|error| SettingsError::new(format!("{}{error}", path.display())))?;
+        if let Some(path) = &sources.file
+            && let Err(error) = add_file(&mut values, path)
+        {
+            values.refuse(format!("{}{error}", path.display()));
+            values.is_complete = false;
         }
         for (variable, text) in &sources.environment {
             if let Some(name) = variable.to_str().and_then(|name| self.name_of(name)) {
@@ -53,7 +52,7 @@ impl Schema {
             }
         }
         values.refuse_names();
-        Ok(values)
+        values
     }
 
     /// Returns the name of the setting that a variable sets, if it has our prefix. A variable that is not in upper case

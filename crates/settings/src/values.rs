@@ -27,6 +27,8 @@ pub struct Values {
     problems: Vec<Problem>,
     /// Errors that every command reports.
     refused: SettingsError,
+    /// `false`: the file cannot be read, and what it sets is unknown.
+    pub(crate) is_complete: bool,
 }
 
 pub(crate) struct Entry {
@@ -69,6 +71,7 @@ impl Values {
             entries: schema.settings().map(default).collect(),
             problems: Vec::new(),
             refused: SettingsError::default(),
+            is_complete: true,
         }
     }
 
@@ -163,13 +166,13 @@ impl Values {
     }
 
     /// Adds an error about the first setting if a rule about several is violated. If one of them has an error already,
-    /// the rule cannot be judged.
+    /// or the file cannot be read, the rule cannot be judged.
     pub fn require(&mut self, is_satisfied: bool, names: &[&'static str], rule: &str) {
         let is_judged = self
             .problems
             .iter()
             .all(|problem| !names.contains(&problem.setting.as_str()));
-        if !is_satisfied && is_judged {
+        if !is_satisfied && is_judged && self.is_complete {
             self.reject(names[0], self.error(names[0], rule));
         }
     }

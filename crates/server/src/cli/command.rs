@@ -21,7 +21,7 @@ pub(super) fn start<T>(
     sources: &Sources,
     open: impl FnOnce(&mut Sections) -> Result<T, SettingsError>,
 ) -> Result<(T, CommandLog), SettingsError> {
-    let mut sections = Sections::read(sources)?;
+    let mut sections = Sections::read(sources);
     let mut errors = SettingsError::default();
     let opened = errors.check(open(&mut sections));
     let log = errors.check(sections.log.clone());

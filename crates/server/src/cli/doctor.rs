@@ -20,7 +20,7 @@ const RENEWAL_TIME: Duration = Duration::from_hours(14 * 24);
 const MAX_RSA_BITS: usize = 2048;
 
 pub(super) async fn run(args: &DoctorArgs, sources: &Sources) -> anyhow::Result<()> {
-    let mut sections = Sections::read(sources)?;
+    let mut sections = Sections::read(sources);
     let (storage, keys) = sections.stores()?;
     let tls = examine_tls(sections.tls());
     let storage_backend = storage.backend();

@@ -21,7 +21,7 @@ pub(super) const TIMEOUTS: RangeInclusive<Duration> =
     Duration::from_millis(1)..=Duration::from_mins(1);
 
 pub(super) async fn run(time: Duration, sources: &Sources) -> anyhow::Result<()> {
-    let listen = Sections::read(sources)?.management?;
+    let listen = Sections::read(sources).management?;
     let listen = listen.filter(|listen| listen.port() != 0).ok_or_else(|| {
         UsageError("management.listen has no fixed port: /ready has no known address".to_owned())
     })?;

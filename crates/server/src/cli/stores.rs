@@ -12,7 +12,6 @@ use animal_store_adapters_cli::{
 };
 use animal_store_adapters_sqlite::NewBackup;
 use animal_store_app::CopyStore;
-use animal_store_settings::SettingsError;
 use anyhow::{Context, ensure};
 use nix::unistd::gethostname;
 
@@ -131,13 +130,12 @@ async fn open_copy(
 
 /// Reads the stores in a configuration file, or those of an SQLite file, and logs the warnings.
 fn load_path(path: &Path) -> anyhow::Result<Stores> {
-    let open = || {
-        let mut sections = Sections::read(&sources_of(path))?;
-        let stores = sections.stores()?;
-        log_warnings(&sections.warnings());
-        Ok::<_, SettingsError>(stores)
-    };
-    open().with_context(|| path.display().to_string())
+    let mut sections = Sections::read(&sources_of(path));
+    let stores = sections
+        .stores()
+        .with_context(|| path.display().to_string())?;
+    log_warnings(&sections.warnings());
+    Ok(stores)
 }
 
 /// Returns a configuration file or an SQLite file as sources. The environment is ignored: it would change both sides.

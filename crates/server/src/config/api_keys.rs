@@ -12,6 +12,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::{
     files::Files,
+    sections::Section,
     storage::{PostgresConfig, SqliteConfig, StorageBackend, StorageSection},
 };
 
@@ -152,16 +153,27 @@ impl ApiKeysSection {
         }
     }
 
-    /// Reads the secrets and the certificates, also those of a backend that is not selected. `None` is an error.
-    pub(super) fn open(&self, storage: &StorageSection, files: &mut Files) -> Option<KeysConfig> {
+    /// Reads the secrets and the certificates, also those of a backend that is not selected.
+    pub(super) fn open(
+        &self,
+        storage: &Section<StorageSection>,
+        files: &mut Files,
+    ) -> Section<KeysConfig> {
+        let storage = match self.backend {
+            Backend::Sqlite | Backend::Postgres => Some(storage.clone()?),
+            Backend::Memory | Backend::Redis => None,
+        };
         let tokens = open_tokens(files);
         let redis = self.open_redis(files);
-        Some(match self.backend {
-            Backend::Sqlite => KeysConfig::Sqlite(storage.sqlite.clone()),
-            Backend::Memory => KeysConfig::Memory { tokens },
-            Backend::Postgres => KeysConfig::Postgres(Box::new(storage.open_postgres(files)?)),
-            Backend::Redis => KeysConfig::Redis(Box::new(redis?)),
-        })
+        let opened = match self.backend {
+            Backend::Sqlite => storage.map(|storage| KeysConfig::Sqlite(storage.sqlite)),
+            Backend::Memory => Some(KeysConfig::Memory { tokens }),
+            Backend::Postgres => storage
+                .and_then(|storage| storage.open_postgres(files))
+                .map(|postgres| KeysConfig::Postgres(Box::new(postgres))),
+            Backend::Redis => redis.map(|redis| KeysConfig::Redis(Box::new(redis))),
+        };
+        files.finish(opened)
     }
 
     /// Returns how to connect to Redis. `None`: it has no URL, or there is an error.

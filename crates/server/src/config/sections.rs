@@ -15,7 +15,7 @@ use super::{
 };
 
 /// A section, or all its errors, with those that every command reports.
-type Section<T> = Result<T, SettingsError>;
+pub(super) type Section<T> = Result<T, SettingsError>;
 
 /// What the sources set, by section.
 pub(crate) struct Sections {
@@ -31,11 +31,8 @@ pub(crate) struct Sections {
 
 impl Sections {
     /// Reads every section. No file is opened but that of the settings.
-    ///
-    /// # Errors
-    /// If the configuration file cannot be read.
-    pub(crate) fn read(sources: &Sources) -> Result<Self, SettingsError> {
-        let mut values = SCHEMA.read(sources)?;
+    pub(crate) fn read(sources: &Sources) -> Self {
+        let mut values = SCHEMA.read(sources);
         let http = HttpSection::read(&mut values);
         let management = read_management(&mut values);
         let storage = StorageSection::read(&mut values);
@@ -56,7 +53,7 @@ impl Sections {
         if let Some(file) = &sources.file {
             sections.files.judge(file, false);
         }
-        Ok(sections)
+        sections
     }
 
     /// Opens the storage of pets.
@@ -66,16 +63,10 @@ impl Sections {
         self.files.finish(opened)
     }
 
-    /// Opens the source of API keys, which can depend on the storage of pets.
+    /// Opens the source of API keys, which can be the storage of pets.
     pub(crate) fn keys(&mut self) -> Section<KeysConfig> {
-        let mut errors = SettingsError::default();
-        let storage = errors.check(self.storage.clone());
-        let keys = errors.check(self.keys.clone());
-        let (Some(storage), Some(keys)) = (storage, keys) else {
-            return Err(errors);
-        };
-        let opened = keys.open(&storage, &mut self.files);
-        self.files.finish(opened)
+        let keys = self.keys.clone()?;
+        keys.open(&self.storage, &mut self.files)
     }
 
     /// Opens both.

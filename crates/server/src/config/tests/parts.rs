@@ -95,7 +95,17 @@ fn a_command_fails_on_the_sections_that_it_uses_and_warns_of_the_others() {
             [true, false, false, false],
             true,
         ),
-        // The source of API keys can depend on the storage.
+        (
+            &[("storage.backend", "postgres"), TOKENS],
+            [false, true, false, false],
+            true,
+        ),
+        (
+            &[("storage.sqlite.path", ""), REDIS[0], REDIS[1]],
+            [false, true, false, false],
+            true,
+        ),
+        // The source of API keys can be the storage.
         (
             &[("storage.backend", "disk")],
             [false, true, true, false],
@@ -111,7 +121,7 @@ fn a_command_fails_on_the_sections_that_it_uses_and_warns_of_the_others() {
     ] {
         let sources = keys(settings);
         for (open, is_refused) in opens.into_iter().zip(refused) {
-            let mut sections = Sections::read(&sources).unwrap();
+            let mut sections = Sections::read(&sources);
             assert_eq!(open(&mut sections).is_err(), is_refused, "{settings:?}");
             let warnings = sections.warnings();
             assert_eq!(!warnings.is_empty(), is_warned, "{warnings:?}");
@@ -119,7 +129,9 @@ fn a_command_fails_on_the_sections_that_it_uses_and_warns_of_the_others() {
         assert!(Config::load(&sources).is_err(), "{settings:?}");
     }
     let (broken, _file) = file("[http\n");
-    assert!(Sections::read(&broken).is_err());
+    for open in opens {
+        assert!(open(&mut Sections::read(&broken)).is_err());
+    }
 }
 
 #[test]

@@ -69,7 +69,7 @@ fn an_error_names_the_source_that_wins_and_the_line_of_a_file() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_one_error_without_its_text() {
+fn a_file_that_cannot_be_read_is_reported_without_its_text_and_makes_no_value_missing() {
     let mut sources = keys(&[
         ("http.listen", "0.0.0.0:0"),
         ("storage.backend", "postgres"),
@@ -93,7 +93,13 @@ fn a_file_that_cannot_be_read_is_one_error_without_its_text() {
     ] {
         sources.file = Some(path.to_owned());
         let error = format!("{}{error}", path.display());
-        assert_eq!(errors(&sources), [error]);
+        assert_eq!(
+            errors(&sources),
+            [
+                error,
+                format!("http.workers (ANIMAL_STORE_HTTP__WORKERS) {RULE}")
+            ]
+        );
     }
 }
 
