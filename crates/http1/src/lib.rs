@@ -4,14 +4,14 @@
 //! for a client that does not read its response; it reserves memory for connections without a request, and lets the
 //! next request of a connection change the response to the one before it.
 //!
-//! **Invariant.** The codec of actix parses requests and writes responses, one after the other ([`exchange`],
-//! [`wire`]). A connection is in one of seven states, each with a timeout ([`connection`], [`pool`]). The
-//! application gets a request with its whole body, unless that is too large, too slow or malformed ([`bodies`],
-//! [`framing`]): then the connection ends after the response, and a bounded amount of input is dropped. A connection
+//! **Invariant.** The codec of actix parses requests and writes responses, one after the other (`exchange`,
+//! `wire`). A connection is in one of seven states, each with a timeout (`connection`, `pool`). The
+//! application gets a request with its whole body, unless that is too large, too slow or malformed (`bodies`,
+//! `framing`): then the connection ends after the response, and a bounded amount of input is dropped. A connection
 //! ends only after a response that says so, at a timeout, to make room, or when the server stops. A client that does
 //! not read its response holds little memory. If a worker has too many connections, one without a request, or one
-//! whose client does not read its response, makes room ([`addresses`]). A shutdown loses no request that has arrived.
-//! [`tls`] is a wing.
+//! whose client does not read its response, makes room (`addresses`). A shutdown loses no request that has arrived.
+//! `tls` is a wing.
 //!
 //! **Proof.** The unit tests beside the files. Over sockets, in `crates/server/tests/api`: `raw_http.rs`, `raw_uploads.rs`,
 //! `bounds.rs` and `drain.rs`; in `crates/server/tests/process`: `memory.rs`. The fuzz target `request_framing` splits the
