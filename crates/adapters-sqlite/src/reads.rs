@@ -4,19 +4,13 @@
 //! requests of that worker would wait. A change of threads costs more than most reads.
 //!
 //! **Invariant.** A dispatcher takes all reads that wait, and a thread for blocking work executes them. So two changes
-//! of threads serve a batch, and a read that waits for the disk delays at most the reads of its batch. While a batch of
-//! one read is executed, the worker polls for its end for a moment, which saves one of the changes. A batch begins after
-//! its reads were taken, so a read sees each pet that was confirmed before it. The queue is bounded. A failed connection
-//! is replaced, and the other reads go on; a panic fails its batch.
+//! of threads serve a batch, and a read that waits for the disk delays at most the reads of its batch. A batch begins
+//! after its reads were taken, so a read sees each pet that was confirmed before it. The queue is bounded. A failed
+//! connection is replaced, and the other reads go on; a panic fails its batch.
 //!
 //! **Proof.** `tests/sqlite/reads.rs`.
 
-use std::{
-    pin::pin,
-    sync::Arc,
-    thread::available_parallelism,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Instant};
 
 use animal_store_adapter_kit::{
     metrics::QueueMetrics,
@@ -25,7 +19,6 @@ use animal_store_adapter_kit::{
 use animal_store_app::ports::StoreFailure;
 use animal_store_domain::{Pet, PetId, PetStatus};
 use diesel::{SqliteConnection, connection::SimpleConnection, prelude::*};
-use tokio::{select, task::yield_now};
 
 use crate::{
     creates::Creates,
@@ -38,10 +31,6 @@ const DISPATCHERS: usize = 2;
 
 /// Greatest number of rows that a batch reads.
 const MAX_ROWS: usize = 500;
-
-/// How long the worker polls for the end of a read that is alone in its batch. A read of cached pages takes less than
-/// the thread of the worker takes to sleep and to wake.
-const POLLING: Duration = Duration::from_micros(200);
 
 /// A read of a worker.
 pub(crate) enum Read {
@@ -57,8 +46,6 @@ pub(crate) enum Read {
 struct Dispatcher {
     session: Session,
     taker: Taker<Read>,
-    /// Whether the worker may poll: on the only core, it would delay the read.
-    may_poll: bool,
     /// Dropped after the connection is closed, so the storage ends later.
     _storage: Arc<Creates>,
 }
@@ -87,7 +74,6 @@ pub(crate) fn start(
         let dispatcher = Dispatcher {
             session: Session::new(&storage.file),
             taker: takers.taker(),
-            may_poll: available_parallelism().is_ok_and(|cores| cores.get() > 1),
             _storage: Arc::clone(storage),
         };
         tokio::spawn(dispatcher.run());
@@ -107,12 +93,7 @@ impl Dispatcher {
             }
             // A panic drops the batch, which fails its reads.
             let executing = self.session.run(|session| Ok(execute_all(session, batch)));
-            let executed = if size == 1 && self.may_poll {
-                poll_briefly(executing).await
-            } else {
-                executing.await
-            };
-            let Ok(executed) = executed else {
+            let Ok(executed) = executing.await else {
                 continue;
             };
             metrics
@@ -123,20 +104,6 @@ impl Dispatcher {
             }
         }
     }
-}
-
-/// Polls a future without a pause for [`POLLING`]. Between two polls, other tasks of the worker run.
-async fn poll_briefly<T>(future: impl Future<Output = T>) -> T {
-    let mut future = pin!(future);
-    let end = Instant::now() + POLLING;
-    while Instant::now() < end {
-        select! {
-            biased;
-            output = &mut future => return output,
-            () = yield_now() => {}
-        }
-    }
-    future.await
 }
 
 /// Executes reads in one transaction, which costs less than one for each.
