@@ -1,12 +1,17 @@
 use std::{
     collections::{BTreeSet, HashMap},
+    pin::{Pin, pin},
     time::Duration,
     vec,
 };
 
 use animal_store_app::ports::{StoreFailure, StoreResult};
 use animal_store_domain::{Pet, PetId, PetStatus};
-use futures_util::future::join3;
+use futures_util::{
+    FutureExt,
+    future::{MaybeDone, maybe_done},
+};
+use tokio::time::timeout;
 use tokio_postgres::{Client, Error, Row};
 
 use super::{
@@ -16,7 +21,7 @@ use super::{
 use crate::{
     PostgresSettings,
     batching::{Affected, Executed, Failure, Lost, Session, SessionStatement, Value},
-    connection::{ConnectionSettings, ConnectionTask, within},
+    connection::{ConnectionSettings, ConnectionTask},
     error::{ConnectionError, Suspect, invalid_row},
     pet_row::{PetArrays, pet},
     purpose::Purpose,
@@ -84,15 +89,24 @@ impl Session for ReadSession {
 
 impl ReadSession {
     /// Sends the statements of all kinds together. Behind a pooler, one follows another, because each is a transaction.
+    /// PostgreSQL executes them in this order, so the wait for a response begins after the one before it.
     async fn load(&self, kinds: &Kinds, limit: Duration) -> [Loaded<ConnectionError>; 3] {
-        let gets = within(limit, self.load_gets(&kinds.gets));
-        let lists = within(limit, self.load_lists(&kinds.lists));
+        let mut gets = pin!(maybe_done(self.load_gets(&kinds.gets)));
+        let mut lists = pin!(maybe_done(self.load_lists(&kinds.lists)));
         let by_status = self.load_lists_by_status(&kinds.lists_by_status);
-        let lists_by_status = within(limit, by_status);
-        if self.begin.is_some() {
-            return [gets.await, lists.await, lists_by_status.await];
+        let mut lists_by_status = pin!(maybe_done(by_status));
+        if self.begin.is_none() {
+            // The first poll sends a statement.
+            let _ = gets.as_mut().now_or_never();
+            let _ = lists.as_mut().now_or_never();
+            let _ = lists_by_status.as_mut().now_or_never();
         }
-        join3(gets, lists, lists_by_status).await.into()
+        let mut silence = Silence(limit);
+        [
+            silence.end(gets).await,
+            silence.end(lists).await,
+            silence.end(lists_by_status).await,
+        ]
     }
 
     /// Equal gets share a row.
@@ -194,6 +208,24 @@ impl ReadSession {
             _ => Affected::Batch,
         };
         Failure::new(settings.endpoint.locate(error).into(), affects)
+    }
+}
+
+/// How long a connection may be silent. After it was silent for so long, no other response is awaited.
+struct Silence(Duration);
+
+impl Silence {
+    /// Waits for a response.
+    async fn end(
+        &mut self,
+        mut response: Pin<&mut MaybeDone<impl Future<Output = Loaded<Error>>>>,
+    ) -> Loaded<ConnectionError> {
+        let _ = timeout(self.0, response.as_mut()).await;
+        let Some(loaded) = response.take_output() else {
+            self.0 = Duration::ZERO;
+            return Err(ConnectionError::NoResponse);
+        };
+        Ok(loaded?)
     }
 }
 

@@ -1,8 +1,11 @@
 //! Reads that fail: because of a row alone, otherwise with their batch.
 
+use std::time::Duration;
+
 use animal_store_adapters_postgres::PostgresSettings;
 use animal_store_app::ports::StoreFailure;
 use animal_store_domain::PetStatus;
+use futures_util::future::join_all;
 
 use crate::{
     explain::one_connection,
@@ -114,6 +117,28 @@ async fn a_statement_that_postgresql_refuses_fails_no_read_of_another_kind() {
                 assert_eq!(pets, fixture.expected(read), "{read:?}");
             }
         }
+    })
+    .await;
+}
+
+/// PostgreSQL ends one statement after another. All of them together take longer than the timeout for a response.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_whose_statements_are_ended_one_after_another_is_not_replaced() {
+    let settings = PostgresSettings {
+        timeout: Duration::from_secs(3),
+        ..one_connection()
+    };
+    in_both_modes(&settings, async |settings| {
+        let fixture = ReadFixture::with(settings, pets(4)).await;
+        let backends = fixture.observer.backends().await;
+        fixture.observer.lock().await;
+        let reads = KINDS.map(|read| fixture.begin(read));
+        for response in join_all(reads).await {
+            response.expect_err("the table is locked");
+        }
+        fixture.observer.wait_for_table_locks(0).await;
+        fixture.observer.unlock().await;
+        assert_eq!(fixture.observer.backends().await, backends);
     })
     .await;
 }
