@@ -106,10 +106,10 @@ fn the_documentation_lists_exactly_the_fields_that_are_logged() {
         .next()
         .unwrap_or_default();
     // The first cell of a row names one field or several, each between backquotes.
-    let cells = table
+    let rows = table
         .lines()
         .filter_map(|line| line.strip_prefix("| `")?.split(" |").next());
-    let names = cells.flat_map(|cell| cell.trim_end_matches('`').split("`, `"));
+    let names = rows.flat_map(|row| row.trim_end_matches('`').split("`, `"));
     let documented: Vec<&str> = names.collect();
     let listed = documented.len();
     let documented: BTreeSet<String> = documented.into_iter().map(str::to_owned).collect();
