@@ -52,8 +52,8 @@ const LOGGED: usize = 1000;
 
 /// A store whose keys have a state, which each change replaces.
 pub trait KeySource: Send + 'static {
-    /// Time between two checks while lookups come. A check that is late by less than the difference to [`TRUST`](Self::TRUST) delays no
-    /// lookup.
+    /// Time between two checks while lookups come. A check that is late by less than the difference to
+    /// [`TRUST`](Self::TRUST) delays no lookup.
     const INTERVAL: Duration;
     /// How long the keys are trusted after the beginning of a check: the longest time for which a revoked key is
     /// accepted.

@@ -121,7 +121,8 @@ mod tests {
 
     #[test]
     fn reasons_with_a_changing_part_are_logged_up_to_a_bound() {
-        let (mut outage, mut logged) = (Outage::default(), 0);
+        let mut outage = Outage::default();
+        let mut logged = 0;
         for number in 0..2 * MAX_REASONS {
             outage.failed(number.to_string(), |_| logged += 1);
         }
@@ -130,7 +131,8 @@ mod tests {
 
     #[test]
     fn pauses_grow_to_their_bound_and_a_long_attempt_resets_them() {
-        let (timeout, mut outage) = (Duration::from_secs(1), Outage::default());
+        let timeout = Duration::from_secs(1);
+        let mut outage = Outage::default();
         let longest_attempt = MAX_PAUSE + timeout;
         for milliseconds in [10, 20, 40, 80, 160, 320, 500, 500] {
             let pause = Duration::from_millis(milliseconds);

@@ -52,14 +52,13 @@ struct Test {
 
 impl Test {
     fn start() -> Self {
-        let ((checks, results), known) = (unbounded_channel(), Arc::default());
-        let (source, mut registry) = (
-            Source {
-                results,
-                known: Arc::clone(&known),
-            },
-            Registry::default(),
-        );
+        let (checks, results) = unbounded_channel();
+        let known = Arc::default();
+        let source = Source {
+            results,
+            known: Arc::clone(&known),
+        };
+        let mut registry = Registry::default();
         let (directory, task) =
             ApiKeySnapshot::new(source, Duration::from_millis(500), &mut registry);
         tokio::spawn(task);

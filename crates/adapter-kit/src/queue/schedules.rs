@@ -203,7 +203,8 @@ fn schedule(tasks: usize, faults: Faults) {
     });
     let [metrics] = QueueMetrics::register(&mut Registry::default(), ["create"]);
     let (sender, takers) = queue(CAPACITY, chance(2).then_some(TIMEOUT), metrics);
-    let (sender, takers) = (Arc::new(sender), Arc::new(takers));
+    let sender = Arc::new(sender);
+    let takers = Arc::new(takers);
     let tasks: Vec<_> = (0..tasks)
         .map(|_| {
             future::spawn(serve(

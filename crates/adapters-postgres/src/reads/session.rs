@@ -211,7 +211,7 @@ impl ReadSession {
     }
 }
 
-/// How long a connection may be silent. After it was silent for so long, no other response is awaited.
+/// Longest silence of a connection. After it, no other response is awaited.
 struct Silence(Duration);
 
 impl Silence {

@@ -58,7 +58,8 @@ fn metrics(registry: &mut Registry) -> QueueMetrics {
 
 #[test]
 fn a_request_is_in_a_span_until_it_is_sent_and_in_another_until_its_response() {
-    let (recorder, metrics) = (Recorder::default(), metrics(&mut Registry::default()));
+    let recorder = Recorder::default();
+    let metrics = metrics(&mut Registry::default());
     let _guard = subscriber::set_default(tracing_subscriber::registry().with(recorder.clone()));
     let client = trace_span!(target: "trace", "storage");
     let pending = || client.in_scope(|| Pending::new(Unsent, Instant::now()));

@@ -9,7 +9,7 @@ fn a_lookup_that_is_dropped_ends_for_its_token() {
     drop(pending);
     assert!(
         joined.has_changed().is_err(),
-        "whoever joined it learns of its end"
+        "a lookup that joined it learns of its end"
     );
     assert!(
         cache.start_lookup(digest).unwrap().1.is_some(),
