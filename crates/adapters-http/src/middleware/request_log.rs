@@ -115,7 +115,12 @@ where
             write_line(&response, &id, trace.id, client, duration, level);
         }
         let request = response.request();
-        let route = request.match_pattern();
+        // The router has decoded this path. `match_pattern` decodes none of a request that it has not routed to its end.
+        let route = request.match_pattern().or_else(|| {
+            request
+                .resource_map()
+                .match_pattern(request.match_info().as_str())
+        });
         let operation = route
             .as_deref()
             .and_then(|route| Operation::find(request.method(), route));

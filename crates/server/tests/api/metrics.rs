@@ -81,6 +81,10 @@ fn a_response_is_counted_by_operation_method_and_status() {
     app.request("HEAD", "/v1/pets").send().assert_status(200);
     app.get(&pet).assert_status(200);
     app.anonymous("GET", &pet).send().assert_status(401);
+    // The encoded path of the list.
+    app.anonymous("HEAD", "/v1/%70ets")
+        .send()
+        .assert_status(401);
     app.request("DELETE", &pet).send().assert_status(405);
 
     let samples = Samples::read(&app);
@@ -88,6 +92,7 @@ fn a_response_is_counted_by_operation_method_and_status() {
         ("createPet", "POST", 201),
         ("listPets", "GET", 200),
         ("listPets", "HEAD", 200),
+        ("listPets", "HEAD", 401),
         ("getPet", "GET", 200),
         ("getPet", "GET", 401),
         ("none", "other", 405),
@@ -98,10 +103,10 @@ fn a_response_is_counted_by_operation_method_and_status() {
             "{operation} {method} {status}"
         );
     }
-    assert_eq!(samples.sum("requests_total"), 6);
+    assert_eq!(samples.sum("requests_total"), 7);
     for (operation, count) in [
         ("createPet", 1),
-        ("listPets", 2),
+        ("listPets", 3),
         ("getPet", 2),
         ("none", 1),
     ] {
