@@ -21,7 +21,10 @@ fuzz_target!(|data: &[u8]| {
             written["status"] = status.as_str().into();
         }
         let written = written.to_string();
-        assert_eq!(from_slice(written.as_bytes(), Subject::Line).as_ref(), Ok(pet));
+        assert_eq!(
+            from_slice(written.as_bytes(), Subject::Line).as_ref(),
+            Ok(pet)
+        );
     }
     let json = data.strip_prefix("\u{feff}".as_bytes()).unwrap_or(data);
     let members = str::from_utf8(json)
