@@ -4,7 +4,10 @@
 
 use std::{cell::RefCell, fs};
 
-use animal_store_server::{Config, config::Sources};
+use animal_store_server::{
+    Config,
+    config::{SCHEMA, Sources},
+};
 use libfuzzer_sys::fuzz_target;
 use tempfile::NamedTempFile;
 use toml::de::{DeTable, DeValue};
@@ -38,9 +41,9 @@ fuzz_target!(|data: &[u8]| {
                 .any(|quote| text.contains(quote))
             {
                 for line in error.lines().skip(1) {
-                    let has_key = Config::all_keys()
-                        .iter()
-                        .any(|key| line.trim_start().starts_with(key.name));
+                    let has_key = SCHEMA
+                        .settings()
+                        .any(|setting| line.trim_start().starts_with(setting.name));
                     assert!(has_key || line.contains(&name), "{line}");
                 }
             }
@@ -58,15 +61,15 @@ fn is_secret(text: &str) -> bool {
     let Ok(table) = DeTable::parse(text) else {
         return true;
     };
-    let secrets = Config::all_keys().into_iter().filter(|key| key.is_secret);
-    let in_secrets = secrets.map(|key| {
-        let mut names = key.name.split('.');
+    let secrets = SCHEMA.settings().filter(|setting| setting.is_secret);
+    let in_secrets = secrets.map(|setting| {
+        let mut names = setting.name.split('.');
         let first = names.next().and_then(|name| table.get_ref().get(name));
         let value = names.try_fold(first?.get_ref(), |value, name| match value {
             DeValue::Table(table) => table.get(name).map(|value| value.get_ref()),
             _ => None,
         });
-        Some(count(value?, key.name.ends_with("url")))
+        Some(count(value?, setting.name.ends_with("url")))
     });
     in_secrets.flatten().sum::<usize>() == text.matches(SECRET).count()
 }
