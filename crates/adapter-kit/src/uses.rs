@@ -139,7 +139,9 @@ async fn write_periodically(
     interval: Duration,
     [written, failed]: [Counter; 2],
 ) {
-    let (mut pending, mut outage, mut is_open) = (PendingUses::default(), Outage::default(), true);
+    let mut pending = PendingUses::default();
+    let mut outage = Outage::default();
+    let mut is_open = true;
     while is_open {
         is_open = timeout(interval, closed.recv()).await.is_err();
         let now = this_minute();

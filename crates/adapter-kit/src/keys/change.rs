@@ -9,8 +9,8 @@ use animal_store_app::{
 
 use super::{
     audit::append_audit,
-    reads::{issued_keys, key_row},
-    sql::{Sql, Value, corrupt},
+    reads::{issued_keys, key_row, state_row},
+    sql::{Sql, Value},
     statements,
 };
 use crate::{
@@ -54,11 +54,7 @@ pub(super) fn apply(sql: &mut dyn Sql, change: &ApiKeyChange, by: &str) -> Store
 
 /// Returns the version of the last change. No other change is made until the end of the transaction.
 pub(super) fn lock_version(sql: &mut dyn Sql) -> StoreResult<i64> {
-    let mut rows = sql.rows(statements::LOCK_VERSION, &[])?;
-    let mut row = rows
-        .pop()
-        .ok_or_else(|| corrupt("table api_key_state has no row"))?;
-    row.next().integer()
+    state_row(sql, statements::LOCK_VERSION)?.next().integer()
 }
 
 /// Deletes the uses of the key of a change.

@@ -86,11 +86,7 @@ fn digest(bytes: &[u8]) -> Option<ApiKeyDigest> {
 /// # Errors
 /// See [`StoreFailure`]. [`Corrupt`](StoreFailure::Corrupt) also means that the store lacks rows of its state.
 pub fn read_delta(sql: &mut dyn Sql, known: Option<&KeyState>) -> StoreResult<Option<KeyDelta>> {
-    let mut rows = sql.rows(statements::SELECT_STATE, &[])?;
-    let mut row = rows
-        .pop()
-        .ok_or_else(|| corrupt("table api_key_state has no row"))?;
-    let state = key_state(&mut row)?;
+    let state = key_state(&mut state_row(sql, statements::SELECT_STATE)?)?;
     if known == Some(&state) {
         return Ok(None);
     }
@@ -114,6 +110,13 @@ pub fn read_delta(sql: &mut dyn Sql, known: Option<&KeyState>) -> StoreResult<Op
         keys: found.keys,
         is_complete: since.is_none(),
     }))
+}
+
+/// Runs a statement on the only row of the state, and returns what it selects.
+pub(super) fn state_row(sql: &mut dyn Sql, statement: &str) -> StoreResult<Row> {
+    let mut rows = sql.rows(statement, &[])?;
+    rows.pop()
+        .ok_or_else(|| corrupt("table api_key_state has no row"))
 }
 
 /// Returns the state of this row.

@@ -182,9 +182,9 @@ impl<D: KeyDatabase> UseStore for SqlApiKeyStore<D> {
     async fn write(&self, uses: &PendingUses, now: i64) -> Result<(), String> {
         let mut session = self.database.session();
         for (kind, times) in uses.iter() {
-            let times: Vec<_> = times.iter().map(|(id, time)| (id.clone(), *time)).collect();
+            let times: Vec<_> = times.iter().collect();
             for part in times.chunks(USES_PER_TRANSACTION) {
-                let part = part.to_owned();
+                let part: Vec<_> = part.iter().map(|&(id, &time)| (id.clone(), time)).collect();
                 let written =
                     session.transact(Access::Write, move |sql| write_uses(sql, kind, &part, now));
                 written

@@ -11,6 +11,7 @@ use super::{
     sql::{Sql, Value},
     statements,
 };
+
 /// Returns the uses of the keys that exist.
 pub(super) fn list_uses(sql: &mut dyn Sql) -> StoreResult<RecordedUses> {
     let now = sql.now()?;

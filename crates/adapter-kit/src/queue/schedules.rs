@@ -217,7 +217,8 @@ fn schedule(tasks: usize, faults: Faults) {
         .collect();
     let clients: Vec<_> = (0..CLIENTS)
         .map(|id| {
-            let (world, sender) = (Arc::clone(&world), Arc::clone(&sender));
+            let world = Arc::clone(&world);
+            let sender = Arc::clone(&sender);
             future::spawn(async move {
                 client(&world, &sender, id).await;
                 assert!(

@@ -92,7 +92,8 @@ async fn a_request_that_shares_no_batch_is_taken_alone() {
 async fn a_full_queue_refuses_and_a_request_whose_time_has_passed_makes_room() {
     let (sender, takers) = queue_of(2);
     let taker = takers.taker();
-    let (first, second) = (begin(&sender, Get).await, begin(&sender, Get).await);
+    let first = begin(&sender, Get).await;
+    let second = begin(&sender, Get).await;
     let refused = sender.send(Get, Duration::from_secs(1)).await;
     assert!(
         matches!(refused, Err(StoreFailure::Overloaded)),
@@ -141,7 +142,8 @@ async fn without_a_taker_requests_fail_at_once() {
     let unserved = |response| matches!(response, Err(StoreFailure::Unavailable(_)));
     assert!(!sender.is_served() && unserved(sender.send(Get, Duration::MAX).await));
 
-    let (taker, other) = (takers.taker(), takers.taker());
+    let taker = takers.taker();
+    let other = takers.taker();
     let waiting = begin(&sender, Get).await;
     drop(other);
     yield_now().await;
@@ -175,7 +177,8 @@ async fn a_taker_waits_for_a_request_and_for_the_end_of_the_sender() {
     let (sender, takers) = queue_of(2);
     let taker = takers.taker();
     let ready = tokio::spawn(async move {
-        let (is_ready, batch) = (taker.ready().await, taker.take(2).len());
+        let is_ready = taker.ready().await;
+        let batch = taker.take(2).len();
         (is_ready, batch, taker.ready().await)
     });
     let closed = tokio::spawn(async move { takers.closed().await });
