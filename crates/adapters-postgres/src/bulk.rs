@@ -98,7 +98,8 @@ impl BulkStorage for PgBulkStorage {
             let micros = stored.created_at.micros().unsigned_abs();
             UNIX_EPOCH + Duration::from_micros(micros)
         };
-        let mut arrays = arrays(pets.iter().map(|stored| stored.pet.new_pet()));
+        let new_pets: Vec<_> = pets.iter().map(|stored| stored.pet.new_pet()).collect();
+        let mut arrays = arrays(&new_pets);
         arrays.push(array(ids.into_iter()));
         arrays.push(array(pets.iter().map(created_at)));
         let names = column_names(&columns);

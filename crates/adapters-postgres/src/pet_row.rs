@@ -2,8 +2,9 @@
 //! Beside them are the columns of idempotency keys.
 
 use std::{
-    iter::repeat,
+    iter::from_fn,
     time::{SystemTime, UNIX_EPOCH},
+    vec,
 };
 
 use animal_store_adapter_kit::{CorruptRow, pet_from_row};
@@ -11,7 +12,7 @@ use animal_store_app::ports::{StoreResult, StoredPet};
 use animal_store_domain::{CreationTime, CreationTimeError, NewPet, Pet, PetName, PetStatus};
 use tokio_postgres::{
     Error, Row,
-    types::{ToSql, Type},
+    types::{FromSql, ToSql, Type},
 };
 
 use crate::error::invalid_row;
@@ -26,16 +27,7 @@ struct PetRow<'a> {
     status: Option<i16>,
 }
 
-/// The pets of a list as arrays of their columns. The arrays of an empty list are missing, and the statuses of a list
-/// by status.
-pub(crate) struct PetArrays<'a> {
-    ids: Option<Vec<i64>>,
-    names: Option<Vec<&'a str>>,
-    category_ids: Option<Vec<i64>>,
-    statuses: Option<Vec<Option<i16>>>,
-}
-
-/// The arrays of [`PetArrays`] without the last one, as an expression.
+/// The columns of [`pets`] after the position of the list and the statuses.
 pub(crate) const ARRAYS: &str = "array_agg(id), array_agg(name), array_agg(category_id)";
 
 /// The columns that an INSERT gives beside the id, each with the type of an array of its values.
@@ -58,11 +50,11 @@ pub(crate) const RECORD_COLUMNS: &[(&str, Type)] = &[
 pub(crate) type Array<'a> = Box<dyn ToSql + Sync + Send + 'a>;
 
 /// Returns the values of [`COLUMNS`], in that order.
-pub(crate) fn arrays<'a>(pets: impl Iterator<Item = &'a NewPet> + Clone) -> Vec<Array<'a>> {
+pub(crate) fn arrays<'a>(pets: &[&'a NewPet]) -> Vec<Array<'a>> {
     vec![
-        array(pets.clone().map(|pet| pet.name().as_str())),
-        array(pets.clone().map(|pet| pet.category_id().get())),
-        array(pets.map(|pet| pet.status().map(PetStatus::number))),
+        array(pets.iter().map(|pet| pet.name().as_str())),
+        array(pets.iter().map(|pet| pet.category_id().get())),
+        array(pets.iter().map(|pet| pet.status().map(PetStatus::number))),
     ]
 }
 
@@ -114,39 +106,31 @@ impl<'a> PetRow<'a> {
     }
 }
 
-impl<'a> PetArrays<'a> {
-    /// Reads the columns after the first one.
-    pub(crate) fn read(row: &'a Row) -> Result<Self, Error> {
-        Ok(Self {
-            ids: row.try_get(1)?,
-            names: row.try_get(2)?,
-            category_ids: row.try_get(3)?,
-            statuses: row.try_get(4)?,
+/// Decodes the pets of a list from arrays of their columns, in ascending order of id: that of `array_agg` is not
+/// guaranteed. A list by status has no array of statuses: its pets have that `status`.
+pub(crate) fn pets(row: &Row, status: Option<PetStatus>) -> StoreResult<Vec<Pet>> {
+    let status = status.map(PetStatus::number);
+    let mut statuses = array_column(row, 1)?;
+    let mut ids = array_column(row, 2)?;
+    let mut names = array_column(row, 3)?;
+    let mut category_ids = array_column(row, 4)?;
+    let rows = from_fn(|| {
+        Some(PetRow {
+            id: ids.next()?,
+            name: names.next()?,
+            category_id: category_ids.next()?,
+            status: statuses.next().unwrap_or(status),
         })
-    }
+    });
+    let mut pets = rows.map(PetRow::pet).collect::<Result<Vec<_>, _>>()?;
+    pets.sort_unstable_by_key(Pet::id);
+    Ok(pets)
+}
 
-    /// Returns the pets of the list in ascending order of id: that of `array_agg` is not guaranteed. A list by status
-    /// has that `status`.
-    pub(crate) fn pets(self, status: Option<PetStatus>) -> StoreResult<Vec<Pet>> {
-        let names = self.names.unwrap_or_default();
-        let category_ids = self.category_ids.unwrap_or_default();
-        let statuses = self.statuses.into_iter().flatten();
-        let statuses = statuses.chain(repeat(status.map(PetStatus::number)));
-        let columns = self.ids.unwrap_or_default().into_iter().zip(names);
-        let columns = columns.zip(category_ids).zip(statuses);
-        let mut pets = Vec::new();
-        for (((id, name), category_id), status) in columns {
-            let row = PetRow {
-                id,
-                name,
-                category_id,
-                status,
-            };
-            pets.push(row.pet()?);
-        }
-        pets.sort_unstable_by_key(Pet::id);
-        Ok(pets)
-    }
+/// Returns the values of an array. The array of an empty list is missing.
+fn array_column<'a, T: FromSql<'a>>(row: &'a Row, index: usize) -> StoreResult<vec::IntoIter<T>> {
+    let values: Option<Vec<T>> = row.try_get(index).map_err(invalid_row)?;
+    Ok(values.unwrap_or_default().into_iter())
 }
 
 /// Decodes the columns of [`PET`] and `created_at`.

@@ -48,7 +48,8 @@ impl Request for Create {
 
 /// The values of the columns, for a batch.
 pub(super) fn parameters<'a>(creates: &[&'a Create]) -> Vec<Array<'a>> {
-    let mut arrays = arrays(creates.iter().map(|create| &*create.pet));
+    let pets: Vec<_> = creates.iter().map(|create| &*create.pet).collect();
+    let mut arrays = arrays(&pets);
     let in_flight = creates
         .iter()
         .filter_map(|create| create.in_flight.as_ref());

@@ -38,7 +38,7 @@ pub(super) fn list_by_status() -> Query {
 pub(super) fn lists() -> Query {
     let text = format!(
         "SELECT list.position, page.* FROM unnest($1, $2) WITH ORDINALITY AS list (after, max, position)
-        CROSS JOIN LATERAL (SELECT {ARRAYS}, array_agg(status) FROM (
+        CROSS JOIN LATERAL (SELECT array_agg(status), {ARRAYS} FROM (
             SELECT * FROM pets WHERE id > list.after ORDER BY id LIMIT list.max
         ) AS pet) AS page"
     );
@@ -50,7 +50,7 @@ pub(super) fn lists_by_status() -> Query {
     let text = format!(
         "SELECT list.position, page.*
         FROM unnest($1, $2, $3) WITH ORDINALITY AS list (after, max, status, position)
-        CROSS JOIN LATERAL (SELECT {ARRAYS}, NULL::smallint[] FROM (
+        CROSS JOIN LATERAL (SELECT NULL::smallint[], {ARRAYS} FROM (
             SELECT * FROM pets WHERE status BETWEEN list.status AND list.status AND id > list.after
             ORDER BY status, id LIMIT list.max
         ) AS pet) AS page"

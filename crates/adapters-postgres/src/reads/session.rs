@@ -23,7 +23,7 @@ use crate::{
     batching::{Affected, Executed, Failure, Lost, Session, SessionStatement, Value},
     connection::{ConnectionSettings, ConnectionTask},
     error::{ConnectionError, Suspect, invalid_row},
-    pet_row::{PetArrays, pet},
+    pet_row::{pet, pets},
     purpose::Purpose,
 };
 
@@ -243,8 +243,7 @@ fn pets_of_lists(rows: &[Row], statuses: &[Option<PetStatus>]) -> Vec<Pets> {
         let position: i64 = row.try_get(0).unwrap_or_default();
         let index = usize::try_from(position - 1).unwrap_or(usize::MAX);
         if let Some(list) = lists.get_mut(index) {
-            let arrays = PetArrays::read(row).map_err(invalid_row);
-            *list = arrays.and_then(|arrays| arrays.pets(statuses[index]));
+            *list = pets(row, statuses[index]);
         }
     }
     lists
