@@ -9,8 +9,8 @@
 //! tokens exists for no other reader. A revocation waits for no lock that an instance can take: its entry in the audit
 //! log and the end of the uses of the key are transactions after its commit, which may fail (`store`).
 //!
-//! **Proof.** The contract suites `api_key_store`, `api_key_directory` and `api_key_uses`, which run on both databases,
-//! and the tests `keys*.rs` of both adapters.
+//! **Proof.** The suites that run on both databases: `test_support`, and the contracts `api_key_store`,
+//! `api_key_directory` and `api_key_uses`; the tests `keys*.rs` of both adapters.
 
 mod audit;
 mod change;

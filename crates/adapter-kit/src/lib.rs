@@ -20,6 +20,8 @@ mod outage;
 mod pet_row;
 pub mod queue;
 mod schema_comparison;
+#[cfg(feature = "test-support")]
+pub mod test_support;
 mod users;
 mod uses;
 

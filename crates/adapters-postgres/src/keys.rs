@@ -6,7 +6,7 @@
 //! may not lock it. A directory accepts no key of a standby, and trusts no history of another server (`directory`).
 //! Times are those of the server. Statements wait on threads for blocking work (`transaction`).
 //!
-//! **Proof.** The contract suites of keys; in `tests/postgres`: `keys.rs`, `keys_stores.rs` and `keys_revocations.rs`.
+//! **Proof.** The contract suites of keys; in `tests/postgres`: `keys.rs` and `keys_revocations.rs`.
 
 mod directory;
 mod transaction;

@@ -5,8 +5,7 @@
 //! **Invariant.** A change holds the write lock from its beginning, and a file that was moved gets no commit. A
 //! directory reads one row of the file to find that nothing has changed. Times are those of this machine.
 //!
-//! **Proof.** The contract suites of keys; in `tests/sqlite`: `keys_changes.rs`, `keys_directory.rs`, `moved.rs` and
-//! `full_disk.rs`.
+//! **Proof.** The contract suites of keys; in `tests/sqlite`: `keys.rs`, `moved.rs` and `full_disk.rs`.
 
 use std::time::{Duration, SystemTime};
 

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use animal_store_adapter_kit::ApiKeyUseRecord;
+use animal_store_adapter_kit::{ApiKeyUseRecord, KeyDatabase, test_support::SqlKeys};
 use animal_store_adapters_memory::MemoryPetRepository;
 use animal_store_adapters_postgres::PgStorage;
 use animal_store_app::{
@@ -70,6 +70,21 @@ async fn store() -> (StoreAccess, PgDatabase) {
 }
 
 animal_store_app::api_key_store_contract!(store);
+
+async fn sql_keys() -> (SqlKeys<impl KeyDatabase>, Arc<PgDatabase>) {
+    let (store, database) = new_keys().await;
+    let database = Arc::new(database);
+    let writer = Arc::clone(&database);
+    let reader = Arc::clone(&database);
+    let keys = SqlKeys {
+        store,
+        execute: Box::new(move |statements| _ = writer.sql(statements)),
+        number: Box::new(move |query| reader.sql(query).parse().expect("a number")),
+    };
+    (keys, database)
+}
+
+animal_store_adapter_kit::sql_api_key_store_contract!(sql_keys);
 
 async fn uses() -> (Uses, PgDatabase) {
     let (keys, database) = new_keys().await;

@@ -105,43 +105,6 @@ async fn whatever_the_user_of_the_instances_locks_a_key_can_be_revoked() {
     assert!(keys.list_uses().await.expect("uses").last.is_empty());
 }
 
-/// The sequence may be behind, the table locked, or a trigger of another program may refuse the row.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_revocation_that_cannot_be_recorded_is_done() {
-    for (prepare, restore) in [
-        (
-            "ALTER TABLE api_key_changes ALTER id RESTART WITH 1",
-            "ALTER TABLE api_key_changes ALTER id RESTART WITH 100",
-        ),
-        (
-            "ALTER TABLE api_key_changes RENAME TO other",
-            "ALTER TABLE other RENAME TO api_key_changes",
-        ),
-        (
-            "ALTER TABLE api_key_changes ADD CONSTRAINT refused CHECK (change <> 'revoke') NOT VALID",
-            "ALTER TABLE api_key_changes DROP CONSTRAINT refused",
-        ),
-    ] {
-        let (keys, database) = new_keys().await;
-        let directory = directory_of(&keys);
-        for id in ["key", "next"] {
-            keys.change(add(id, id, None), "test").await.expect("added");
-        }
-        database.sql(prepare);
-        let revoked = keys.change(revoke("key"), "test").await.expect("revoked");
-        assert_eq!(revoked.after, None);
-        wait_until("it is refused", async || {
-            !is_accepted(&directory, "key").await.expect("found")
-        })
-        .await;
-        database.sql(restore);
-        keys.change(revoke("next"), "test").await.expect("revoked");
-        let log = keys.audit_log().await.expect("log");
-        let recorded = log.iter().filter(|entry| entry.change == "revoke");
-        assert_eq!(recorded.count(), 1, "{prepare}: {log:?}");
-    }
-}
-
 /// A lock that the owner of the tables holds ends the wait of the record.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_revocation_whose_record_has_to_wait_is_done() {

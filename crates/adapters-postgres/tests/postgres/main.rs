@@ -19,7 +19,6 @@ mod keyed_locks;
 mod keyed_records;
 mod keys;
 mod keys_revocations;
-mod keys_stores;
 mod metrics;
 mod migrations;
 mod outcome;

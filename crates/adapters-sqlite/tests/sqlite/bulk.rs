@@ -7,13 +7,12 @@ use animal_store_adapters_sqlite::{
 };
 use animal_store_app::{
     ports::{ApiKeyStore, BulkStorage, StoreFailure, StoredPet},
-    test_support::{api_key, stored_pets},
+    test_support::{api_key, key_changes::new_token, stored_pets},
 };
 use tempfile::TempDir;
 
 use crate::{
     child,
-    keys_support::new_token,
     sql::execute,
     store::{Store, TIMEOUT, files_in, mode, open, settings},
 };

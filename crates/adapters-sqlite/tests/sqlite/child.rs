@@ -8,7 +8,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::{bulk, diagnosis, files, full_disk, keys_directory, kills, outcomes};
+use crate::{bulk, diagnosis, files, full_disk, keys, kills, outcomes};
 
 const SCENARIO: &str = "ANIMAL_STORE_TEST_SCENARIO";
 const PATH: &str = "ANIMAL_STORE_TEST_PATH";
@@ -97,7 +97,7 @@ fn scenario() {
         "write error" => outcomes::add_until_a_write_fails(&path),
         "no room" => files::expect_full_disk(&path),
         "not writable" => files::expect_not_writable(&path),
-        "revoke" => keys_directory::revoke_a_key(&path),
+        "revoke" => keys::revoke_a_key(&path),
         "no umask" => files::create(&path),
         "partial backup" => bulk::create_partial_backup(&path),
         other => panic!("unknown: {other}"),

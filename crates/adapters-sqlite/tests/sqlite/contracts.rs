@@ -2,23 +2,24 @@
 
 use std::{sync::Arc, time::Duration};
 
+use animal_store_adapter_kit::{ApiKeyUseRecord, test_support::SqlKeys};
 use animal_store_adapters_memory::MemoryPetRepository;
-use animal_store_adapters_sqlite::SqliteBulkStorage;
+use animal_store_adapters_sqlite::{SqliteBulkStorage, SqliteFile};
 use animal_store_app::{
-    ports::ApiKeyDirectory,
+    ports::{ApiKeyDirectory, ApiKeyStore},
     test_support::{
         assert_same_results,
-        contract::{
-            api_key_store::Keys as StoreAccess, api_key_uses::Uses, bulk_storage::BulkAccess,
-        },
+        contract::{api_key_store::Keys, api_key_uses::Uses, bulk_storage::BulkAccess},
+        key_changes::add,
     },
 };
+use prometheus_client::registry::Registry;
 use secrecy::{ExposeSecret, SecretString};
 use tempfile::TempDir;
 use tokio::runtime::Builder;
 
 use crate::{
-    keys_support::Keys,
+    keys::{FILE, directory_of, new_keys},
     sql,
     store::{Store, open, repository, settings},
 };
@@ -39,40 +40,54 @@ async fn bulk_storage() -> (BulkAccess, TempDir) {
 
 animal_store_app::bulk_storage_contract!(bulk_storage);
 
-async fn directory(tokens: Vec<SecretString>) -> (Arc<dyn ApiKeyDirectory>, Keys) {
-    let keys = Keys::new();
+async fn directory(tokens: Vec<SecretString>) -> (Arc<dyn ApiKeyDirectory>, TempDir) {
+    let (keys, folder) = new_keys();
     for (token, number) in tokens.iter().zip(1..) {
-        keys.add(&format!("key-{number}"), token.expose_secret())
-            .await;
+        let add = add(&format!("key-{number}"), token.expose_secret(), None);
+        keys.change(add, "test").await.expect("added");
     }
-    (Arc::new(keys.directory()), keys)
+    (Arc::new(directory_of(&keys)), folder)
 }
 
 animal_store_app::api_key_directory_contract!(directory);
 
-async fn store() -> (StoreAccess, TempDir) {
-    let keys = Keys::new();
-    (
-        StoreAccess {
-            directory: Arc::new(keys.directory()),
-            store: Arc::new(keys.store),
-        },
-        keys.folder,
-    )
+async fn store() -> (Keys, TempDir) {
+    let (store, folder) = new_keys();
+    let keys = Keys {
+        directory: Arc::new(directory_of(&store)),
+        store: Arc::new(store),
+    };
+    (keys, folder)
 }
 
 animal_store_app::api_key_store_contract!(store);
 
+async fn sql_keys() -> (SqlKeys<SqliteFile>, TempDir) {
+    let (store, folder) = new_keys();
+    let path = folder.path().join(FILE);
+    let read = path.clone();
+    let keys = SqlKeys {
+        store,
+        execute: Box::new(move |statements| sql::execute(&path, statements)),
+        number: Box::new(move |query| sql::number(&read, query)),
+    };
+    (keys, folder)
+}
+
+animal_store_adapter_kit::sql_api_key_store_contract!(sql_keys);
+
 async fn uses() -> (Uses, TempDir) {
-    let keys = Keys::new();
-    let instances = [(); 2].map(|()| Arc::new(keys.uses(Duration::from_millis(10)).0) as Arc<_>);
-    (
-        Uses {
-            instances,
-            store: Arc::new(keys.store),
-        },
-        keys.folder,
-    )
+    let (store, folder) = new_keys();
+    let interval = Duration::from_millis(10);
+    let instances = [(); 2].map(|()| {
+        let registry = &mut Registry::default();
+        Arc::new(ApiKeyUseRecord::start(store.clone(), 100, interval, registry).0) as Arc<_>
+    });
+    let uses = Uses {
+        instances,
+        store: Arc::new(store),
+    };
+    (uses, folder)
 }
 
 animal_store_app::api_key_uses_contract!(uses);

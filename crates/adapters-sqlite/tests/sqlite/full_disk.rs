@@ -5,13 +5,16 @@ use std::{fmt::Debug, path::Path};
 use animal_store_adapters_sqlite::{NewBackup, SqliteApiKeyStore, SqliteBulkStorage};
 use animal_store_app::{
     ports::{ApiKeyStore, BulkStorage},
-    test_support::{join_tasks, stored_pets},
+    test_support::{
+        join_tasks,
+        key_changes::{add, revoke},
+        stored_pets,
+    },
 };
 use tempfile::TempDir;
 
 use crate::{
     child,
-    keys_support::{add, revoke},
     store::{Store, log_of, open, settings},
 };
 

@@ -9,13 +9,17 @@ use animal_store_adapter_kit::ApiKeySnapshot;
 use animal_store_adapters_sqlite::{SqliteApiKeyStore, SqliteBulkStorage};
 use animal_store_app::{
     ports::{ApiKeyStore, BulkStorage, Readiness, StoreFailure},
-    test_support::{api_key, stored_pets},
+    test_support::{
+        api_key,
+        key_changes::{add, new_token, revoke},
+        stored_pets,
+    },
 };
 use prometheus_client::registry::Registry;
 use tempfile::TempDir;
 
 use crate::{
-    keys_support::{add, find, new_token, revoke},
+    keys::find,
     sql,
     store::{Store, assert_unavailable, files, log_of, settings, wait_until},
 };

@@ -7,11 +7,10 @@ use animal_store_adapters_sqlite::{
 };
 use animal_store_app::{
     ports::{ApiKeyStore, BulkStorage},
-    test_support::stored_pets,
+    test_support::{key_changes::add, stored_pets},
 };
 
 use crate::{
-    keys_support::add,
     kills::{assert_stored, killed_file},
     store::{Store, TIMEOUT, assert_unavailable, files_in, log_of, mode, settings},
 };
