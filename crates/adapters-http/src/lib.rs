@@ -20,7 +20,7 @@ mod explorer;
 pub mod fuzzing;
 mod header_lists;
 mod health;
-mod limits;
+mod live;
 mod metrics;
 mod middleware;
 mod openapi;
@@ -31,21 +31,15 @@ mod request_limits;
 mod request_record;
 mod routes;
 mod serve;
+mod settings;
 mod traces;
 mod use_cases;
 
-pub use animal_store_http1::{
-    ConnectionLimits, CurrentTlsIdentity, HttpListener, HttpServer, TlsFiles, TlsFilesError,
-    TlsIdentity,
-};
 pub use client_address::{TrustedProxies, TrustedProxiesError};
-pub use limits::{Limits, RateLimit, Reloaded, management_limits, reloaded};
-pub use middleware::{
-    cors::{AllowedOrigins, AllowedOriginsError},
-    in_flight::InFlight,
-};
+pub use middleware::cors::{AllowedOrigins, AllowedOriginsError};
 pub use openapi::{OPENAPI_DOCUMENT, openapi_document};
 pub use public_url::{PublicUrl, PublicUrlError};
-pub use rate_limits::{AuthFailureLimiter, KeyRateLimiter};
-pub use serve::{ApiSettings, serve_api, serve_management};
+pub use rate_limits::RateLimit;
+pub use serve::{ApiServer, management_limits, serve_api, serve_management};
+pub use settings::ApiSettings;
 pub use use_cases::UseCases;

@@ -29,10 +29,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use crate::{
-    error::{ApiError, ExceededLimit},
-    limits::RateLimit,
-};
+use crate::error::{ApiError, ExceededLimit};
 
 pub(crate) const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 pub(crate) const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
@@ -102,17 +99,20 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Buckets are equal if they have the same limit. Their tokens do not count.
-impl<K> PartialEq for Buckets<K> {
-    fn eq(&self, other: &Self) -> bool {
-        (self.interval, self.fill_time) == (other.interval, other.fill_time)
-    }
+/// Maximum rate of requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateLimit {
+    /// Requests per second, after the burst.
+    pub per_second: NonZeroU32,
+    /// Requests at once, after a pause of `burst / per_second` seconds.
+    pub burst: NonZeroU32,
 }
 
 /// Limits the rate of the requests of each API key, and reports the quota that is left
 /// (draft-ietf-httpapi-ratelimit-headers-11).
-#[derive(Debug, PartialEq)]
-pub struct KeyRateLimiter {
+#[derive(Debug)]
+pub(crate) struct KeyRateLimiter {
+    pub(crate) limit: RateLimit,
     buckets: Buckets<ApiKeyId>,
     /// Value of `RateLimit-Policy`.
     policy: HeaderValue,
@@ -120,12 +120,13 @@ pub struct KeyRateLimiter {
 
 impl KeyRateLimiter {
     /// Creates a limiter, in which each key has its burst.
-    #[expect(clippy::missing_panics_doc, reason = "a policy is ASCII")]
-    pub fn new(RateLimit { per_second, burst }: RateLimit) -> Self {
+    pub(crate) fn new(limit: RateLimit) -> Self {
+        let RateLimit { per_second, burst } = limit;
         // A client that sends at most `q` requests in each `w` seconds is never refused.
         let window = burst.get().div_ceil(per_second.get());
         let policy = format!(r#""default";q={burst};w={window}"#);
         Self {
+            limit,
             buckets: Buckets::new(Duration::from_secs(1) / per_second.get(), burst, MAX_KEYS),
             policy: HeaderValue::try_from(policy).expect("ASCII"),
         }
@@ -153,7 +154,8 @@ impl KeyRateLimiter {
 /// address is an IPv4 address or an IPv6 network of 64 bits: a client chooses the other bits of its address. All
 /// clients of a proxy that is not trusted count as one address.
 #[derive(Debug)]
-pub struct AuthFailureLimiter {
+pub(crate) struct AuthFailureLimiter {
+    pub(crate) per_minute: NonZeroU32,
     /// The tokens are the failures that are left.
     failures: Buckets<IpAddr>,
     /// Number of attempts under way, by address. Each has taken a token.
@@ -164,9 +166,10 @@ pub struct AuthFailureLimiter {
 
 impl AuthFailureLimiter {
     /// Creates a limiter, in which no address has failed.
-    pub fn new(per_minute: NonZeroU32) -> Self {
+    pub(crate) fn new(per_minute: NonZeroU32) -> Self {
         let interval = Duration::from_mins(1) / per_minute.get();
         Self {
+            per_minute,
             failures: Buckets::new(interval, per_minute, MAX_NETWORKS),
             under_way: Mutex::default(),
             ended: Notify::new(),
@@ -209,13 +212,6 @@ impl AuthFailureLimiter {
         timeout(ATTEMPT_TIMEOUT, begin)
             .await
             .unwrap_or(Err(ApiError::Overloaded(ExceededLimit::AuthFailures)))
-    }
-}
-
-/// Limiters are equal if they have the same limit.
-impl PartialEq for AuthFailureLimiter {
-    fn eq(&self, other: &Self) -> bool {
-        self.failures == other.failures
     }
 }
 

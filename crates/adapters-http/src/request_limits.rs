@@ -1,16 +1,15 @@
 //! The limits of requests that handlers and middleware of one worker share.
 
-use crate::{
-    limits::Reloaded,
-    middleware::in_flight::KeyShares,
-    rate_limits::{AuthFailureLimiter, KeyRateLimiter},
-};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+use crate::{live::Live, middleware::in_flight::KeyShares};
 
 /// Limits of requests.
 pub(crate) struct RequestLimits {
     /// Each worker has its own. All workers share the others.
     pub(crate) key_shares: KeyShares,
-    pub(crate) rate_limit: Reloaded<KeyRateLimiter>,
-    pub(crate) auth_failures: Reloaded<AuthFailureLimiter>,
+    pub(crate) live: Arc<ArcSwap<Live>>,
     pub(crate) max_body_bytes: usize,
 }

@@ -1,14 +1,6 @@
 //! Serves the routes on a listener, with their settings.
 
-use std::{
-    io,
-    net::IpAddr,
-    rc::Rc,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::{io, net::IpAddr, rc::Rc, sync::Arc, time::Duration};
 
 use actix_web::{App, web::Data};
 use animal_store_app::CheckReadiness;
@@ -16,67 +8,68 @@ use animal_store_http1::{
     ConnectionLimits, ConnectionMetrics, CurrentTlsIdentity, HttpListener, HttpServer,
     ServerSettings,
 };
+use arc_swap::ArcSwap;
 use prometheus_client::registry::Registry;
 use tokio::task::JoinHandle;
 
 use crate::{
     client_address::TrustedProxies,
-    limits::{Limits, Reloaded, management_limits},
+    live::Live,
     metrics::{Hosts, HttpMetrics},
     middleware::{
-        cors::{self, AllowedOrigins},
+        cors,
         in_flight::{self, InFlight, KeyShares},
         request_log::{self, RequestLog},
     },
     openapi,
-    public_url::PublicUrl,
     rate_limits::network,
     request_limits::RequestLimits,
     routes,
+    settings::ApiSettings,
     use_cases::UseCases,
 };
 
-/// How the API is served.
-#[derive(Debug, Clone)]
-pub struct ApiSettings {
-    /// Limits and timeouts.
-    pub limits: Limits,
-    /// Serves HTTPS with this identity. `None`: serves HTTP.
-    pub tls: Option<CurrentTlsIdentity>,
-    /// Origins whose pages may use the interface, too. `None`: responses contain no CORS headers.
-    pub origins: Reloaded<AllowedOrigins>,
-    /// The URL of `/v1` as clients see it. `None`: references in responses are relative.
-    pub public_url: Option<PublicUrl>,
-    /// Proxies that may report the addresses of their clients.
-    pub proxies: TrustedProxies,
-    /// Share of the requests that are traced, from 0 to 1. `None` if traces are off.
-    pub sample_ratio: Option<f64>,
-    /// Whether a request has a line in the log only if its status is 400 or above. It can change meanwhile.
-    pub errors_only: Arc<AtomicBool>,
-}
+const MANAGEMENT_CONNECTIONS: usize = 100;
 
-impl ApiSettings {
-    /// Takes over what can be replaced while requests are served: limits of rates, origins, and which requests are
-    /// logged.
-    pub fn change_to(&self, other: &Self) {
-        replace(&self.limits.rate_limit, &other.limits.rate_limit);
-        replace(&self.limits.auth_failures, &other.limits.auth_failures);
-        replace(&self.origins, &other.origins);
-        self.errors_only
-            .store(other.errors_only.load(Ordering::Relaxed), Ordering::Relaxed);
+/// Timeout of the management listener. A probe takes one second at most.
+const MANAGEMENT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Returns the limits of the management listener.
+pub fn management_limits() -> ConnectionLimits {
+    ConnectionLimits {
+        max_connections: MANAGEMENT_CONNECTIONS,
+        head_timeout: MANAGEMENT_TIMEOUT,
+        body_timeout: MANAGEMENT_TIMEOUT,
+        keep_alive: MANAGEMENT_TIMEOUT,
+        // Longer than the others together.
+        answer_timeout: 4 * MANAGEMENT_TIMEOUT,
+        ..ConnectionLimits::default()
     }
 }
 
-/// An equal value stays, with its state.
-fn replace<T: PartialEq>(setting: &Reloaded<T>, other: &Reloaded<T>) {
-    let new = other.load_full();
-    if *setting.load() != new {
-        setting.store(new);
+/// The API, which is served. If it is dropped, its server stops.
+pub struct ApiServer {
+    /// The server of its connections.
+    pub server: HttpServer,
+    in_flight: InFlight,
+    live: Arc<ArcSwap<Live>>,
+}
+
+impl ApiServer {
+    /// Returns the number of requests in flight.
+    pub fn in_flight(&self) -> i64 {
+        self.in_flight.count()
+    }
+
+    /// Takes over the settings that can be reloaded, for the next requests.
+    pub fn reload(&self, settings: &ApiSettings) {
+        let live = self.live.load().replaced_by(settings);
+        self.live.store(Arc::new(live));
     }
 }
 
-/// Serves the interface. `use_cases` is called once in each worker. The metrics are added to `registry`. The task ends
-/// with the server.
+/// Serves the interface, by HTTPS if there is an identity. `use_cases` is called once in each worker. The metrics are
+/// added to `registry`. The task ends with the server.
 ///
 /// # Errors
 /// If the listener cannot be used.
@@ -86,67 +79,72 @@ fn replace<T: PartialEq>(setting: &Reloaded<T>, other: &Reloaded<T>) {
 pub fn serve_api<F>(
     listener: HttpListener,
     settings: ApiSettings,
+    tls: Option<CurrentTlsIdentity>,
     registry: &mut Registry,
     use_cases: F,
-) -> io::Result<(HttpServer, JoinHandle<io::Result<()>>, InFlight)>
+) -> io::Result<(ApiServer, JoinHandle<io::Result<()>>)>
 where
     F: Fn() -> UseCases + Clone + Send + 'static,
 {
-    let ApiSettings {
-        limits,
-        tls,
-        origins,
-        public_url,
-        proxies,
-        sample_ratio,
-        errors_only,
-    } = settings;
-    let document = Data::new(openapi::file(public_url.as_ref()));
-    let in_flight = InFlight::new(limits.max_in_flight);
     let registry = registry.sub_registry_with_prefix("http");
+    let in_flight = InFlight::new(settings.max_in_flight);
     let help = "Requests in flight";
     registry.register("requests_in_flight", help, in_flight.all.clone());
+    let live = Arc::new(ArcSwap::from_pointee(
+        Live::default().replaced_by(&settings),
+    ));
     let log = RequestLog {
         is_quiet: false,
-        errors_only,
+        live: Arc::clone(&live),
         metrics: Arc::new(HttpMetrics::register(registry)),
     };
+    let connections = settings.connections.clone();
     let server = ServerSettings {
-        metrics: ConnectionMetrics::register(registry, &limits.connections, tls.as_ref()),
+        metrics: ConnectionMetrics::register(registry, &connections, tls.as_ref()),
         tls,
-        share_of: share_of(proxies.clone()),
-        ..server_settings(limits.connections.clone(), log.clone())
+        share_of: share_of(settings.proxies.clone()),
+        ..server_settings(connections, log.clone())
     };
+    let document = Data::new(openapi::file(settings.public_url.as_ref()));
     let application = {
         let in_flight = in_flight.clone();
+        let live = Arc::clone(&live);
         move || {
             let log = Rc::new(log.clone());
             let in_flight = in_flight.clone();
-            let origins = Arc::clone(&origins);
-            let workers = limits.connections.running_workers();
+            let live = Arc::clone(&live);
             let limits = RequestLimits {
-                key_shares: KeyShares::new(limits.max_in_flight_per_key, workers),
-                rate_limit: Arc::clone(&limits.rate_limit),
-                auth_failures: Arc::clone(&limits.auth_failures),
-                max_body_bytes: limits.connections.max_body_bytes,
+                key_shares: KeyShares::new(
+                    settings.max_in_flight_per_key,
+                    settings.connections.running_workers(),
+                ),
+                live: Arc::clone(&live),
+                max_body_bytes: settings.connections.max_body_bytes,
             };
             // The middleware that is added last runs first.
             App::new()
                 .app_data(Data::new(use_cases()))
                 .app_data(Data::new(limits))
-                .app_data(proxies.clone())
+                .app_data(settings.proxies.clone())
                 .app_data(document.clone())
-                .app_data(public_url.clone())
+                .app_data(settings.public_url.clone())
                 .configure(routes::api)
                 .wrap_fn(move |request, service| in_flight::limit(&in_flight, request, service))
-                .wrap_fn(move |request, service| cors::apply(origins.load_full(), request, service))
                 .wrap_fn(move |request, service| {
-                    request_log::record(&log, sample_ratio, request, service)
+                    cors::apply(live.load().origins.as_ref(), request, service)
+                })
+                .wrap_fn(move |request, service| {
+                    request_log::record(&log, settings.sample_ratio, request, service)
                 })
         }
     };
     let (server, task) = HttpServer::start(listener, &server, application)?;
-    Ok((server, task, in_flight))
+    let api = ApiServer {
+        server,
+        in_flight,
+        live,
+    };
+    Ok((api, task))
 }
 
 /// Serves `/live`, `/ready` and `/metrics` with one worker. The task ends with the server.
@@ -199,6 +197,19 @@ fn share_of(proxies: TrustedProxies) -> Arc<dyn Fn(IpAddr) -> Option<IpAddr> + S
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_management_listener_has_one_worker_and_timeouts_of_seconds() {
+        let limits = management_limits();
+        assert_eq!([limits.running_workers(), limits.sockets()], [1, 165]);
+        let timeouts = [
+            limits.head_timeout,
+            limits.body_timeout,
+            limits.keep_alive,
+            limits.answer_timeout,
+        ];
+        assert_eq!(timeouts.map(|timeout| timeout.as_secs()), [2, 2, 2, 8]);
+    }
 
     #[test]
     fn a_share_is_that_of_an_ipv4_address_or_a_network_of_64_bits_and_none_that_of_a_proxy() {

@@ -11,8 +11,9 @@ mod tests;
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
-use animal_store_adapters_http::{HttpListener, HttpServer, InFlight, serve_api, serve_management};
+use animal_store_adapters_http::{ApiServer, serve_api, serve_management};
 use animal_store_app::CheckReadiness;
+use animal_store_http1::{CurrentTlsIdentity, HttpListener, HttpServer};
 use animal_store_telemetry::process_metrics;
 use anyhow::{anyhow, ensure};
 use prometheus_client::{metrics::counter::Counter, registry::Registry};
@@ -22,6 +23,7 @@ use tokio::{
 };
 
 use crate::{
+    certificates,
     config::{Config, ShutdownConfig},
     shutdown::Signals,
     version,
@@ -74,10 +76,9 @@ fn bind(address: SocketAddr, key: &str) -> anyhow::Result<HttpListener> {
 
 /// The service, which accepts connections.
 pub struct Application {
-    api: HttpServer,
+    api: Arc<ApiServer>,
     management: Option<HttpServer>,
     tasks: Tasks,
-    in_flight: InFlight,
     readiness: CheckReadiness,
     shutdown: ShutdownConfig,
     drain_delay: Duration,
@@ -112,6 +113,7 @@ impl Application {
     ) -> anyhow::Result<Self> {
         let Config {
             http,
+            tls,
             serves_get_pet,
             storage,
             keys,
@@ -128,7 +130,11 @@ impl Application {
             writer,
             uses_writer,
         } = adapters;
-        let (api, api_task, in_flight) = serve_api(listener, http, prefixed, use_cases)?;
+        let tls = tls.map(CurrentTlsIdentity::new);
+        if let Some(identity) = &tls {
+            tokio::spawn(certificates::watch(identity.clone()));
+        }
+        let (api, api_task) = serve_api(listener, http, tls, prefixed, use_cases)?;
         let registry = Arc::new(registry);
         let management =
             management.map(|listener| serve_management(listener, &readiness, registry));
@@ -140,10 +146,9 @@ impl Application {
             uses_writer,
         };
         Ok(Self {
-            api,
+            api: Arc::new(api),
             management,
             tasks,
-            in_flight,
             readiness,
             shutdown,
             drain_delay,
@@ -151,8 +156,13 @@ impl Application {
     }
 
     /// Address of the API.
-    pub const fn address(&self) -> SocketAddr {
-        self.api.address
+    pub fn address(&self) -> SocketAddr {
+        self.api.server.address
+    }
+
+    /// The API, for reloads.
+    pub(crate) fn api(&self) -> Arc<ApiServer> {
+        Arc::clone(&self.api)
     }
 
     /// Address of the management listener.
@@ -178,8 +188,8 @@ impl Application {
         };
 
         self.readiness.start_draining();
-        api.announce_close();
-        tracing::info!(in_flight = self.in_flight.count(), "shutting down");
+        api.server.announce_close();
+        tracing::info!(in_flight = api.in_flight(), "shutting down");
         let drain_delay = if request.drain {
             self.drain_delay
         } else {
@@ -189,17 +199,17 @@ impl Application {
             if let Ok(error) = timeout(drain_delay, tasks.stopped_unexpectedly()).await {
                 return Err(error);
             }
-            api.stop(self.shutdown.idle_grace).await;
+            api.server.stop(self.shutdown.idle_grace).await;
             tasks.complete().await
         };
         let result = tokio::select! {
             result = complete => result.map(|()| tracing::info!("all requests were completed")),
             () = sleep_until(request.arrived_at + self.shutdown.requests_timeout()) =>
-                cut_off("the shutdown timeout passed", self.in_flight.count()),
-            () = signals.second() => cut_off("a second signal arrived", self.in_flight.count()),
+                cut_off("the shutdown timeout passed", api.in_flight()),
+            () = signals.second() => cut_off("a second signal arrived", api.in_flight()),
         };
         let close = async {
-            for server in [&api].into_iter().chain(&management) {
+            for server in [&api.server].into_iter().chain(&management) {
                 server.abort().await;
             }
             tasks.finish_writers().await

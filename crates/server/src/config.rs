@@ -21,6 +21,7 @@ mod tests;
 use std::{collections::BTreeMap, net::SocketAddr};
 
 use animal_store_adapters_http::ApiSettings;
+use animal_store_http1::TlsIdentity;
 use animal_store_settings::{Schema, SettingsError};
 use secrecy::SecretString;
 use url::Url;
@@ -62,6 +63,8 @@ pub struct Config {
     pub(crate) listen: SocketAddr,
     /// The API.
     pub http: ApiSettings,
+    /// The API is served by HTTPS with this identity, if there is one.
+    pub(crate) tls: Option<TlsIdentity>,
     /// `false`: the deprecated operation is 410.
     pub(crate) serves_get_pet: bool,
     /// Address of the management listener, if there is one.
@@ -95,6 +98,6 @@ impl Config {
     /// Whether other machines can connect to this address of the API without TLS, and no proxy that could have it is
     /// named.
     pub(crate) fn is_unencrypted(&self, address: SocketAddr) -> bool {
-        !address.ip().is_loopback() && self.http.tls.is_none() && self.http.proxies.is_empty()
+        !address.ip().is_loopback() && self.tls.is_none() && self.http.proxies.is_empty()
     }
 }

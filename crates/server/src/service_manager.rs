@@ -10,7 +10,7 @@
 
 use std::{env, net::SocketAddr, time::Duration};
 
-use animal_store_adapters_http::HttpListener;
+use animal_store_http1::HttpListener;
 use anyhow::{Context, ensure};
 use listenfd::ListenFd;
 use sd_notify::NotifyState;

@@ -36,6 +36,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "adapters-redis",
             "adapters-sqlite",
             "app",
+            "http1",
             "settings",
             "telemetry",
         ],

@@ -41,7 +41,8 @@ pub(crate) async fn authenticate(
     let Some(_permit) = limits.key_shares.acquire(&key.id) else {
         return Ok(request.error_response(ApiError::Overloaded(ExceededLimit::KeyShare)));
     };
-    let Some(limiter) = limits.rate_limit.load_full() else {
+    let limiter = limits.live.load().rate_limit.clone();
+    let Some(limiter) = limiter else {
         return next.call(request).await;
     };
     let left = limiter.take(&key.id);
@@ -61,21 +62,21 @@ async fn find_key(
 ) -> Result<Arc<ApiKey>, ApiError> {
     let token = bearer_token::parse(request.headers());
     let authenticate = &data::<UseCases>(request).authenticate;
-    let limiter = limits
-        .auth_failures
-        .load_full()
+    let running = limits.live.load().auth_failures.clone();
+    let limiter = running
+        .as_deref()
         .and_then(|limiter| Some((limiter, client_address(request)?)));
-    let Some((limiter, client)) = &limiter else {
+    let Some((limiter, client)) = limiter else {
         return Ok(authenticate.execute(&token?).await?);
     };
-    let attempt = if let Some(attempt) = limiter.try_begin(*client)? {
+    let attempt = if let Some(attempt) = limiter.try_begin(client)? {
         attempt
     } else if let Ok(token) = &token
         && let Some(key) = authenticate.execute_from_memory(token)
     {
         return Ok(key);
     } else {
-        limiter.begin(*client).await?
+        limiter.begin(client).await?
     };
     let found = match token {
         Ok(token) => authenticate.execute(&token).await.map_err(ApiError::from),
@@ -111,14 +112,15 @@ mod tests {
         test_support::{api_key, api_key_id, unrecorded_uses},
     };
     use animal_store_http1::ReceivedBody;
+    use arc_swap::ArcSwap;
     use tokio::time::advance;
 
     use super::*;
     use crate::{
-        limits::{RateLimit, Reloaded, reloaded},
+        live::Live,
         middleware::in_flight::KeyShares,
         public_url::PublicUrl,
-        rate_limits::KeyRateLimiter,
+        rate_limits::{KeyRateLimiter, RateLimit},
         routes,
     };
 
@@ -132,11 +134,10 @@ mod tests {
         ("GET", "/v1/pets/abc", "text/plain", 410),
     ];
 
-    fn limits(rate_limit: Reloaded<KeyRateLimiter>) -> Data<RequestLimits> {
+    fn limits(live: Live) -> Data<RequestLimits> {
         Data::new(RequestLimits {
             key_shares: KeyShares::new(1, 1),
-            rate_limit,
-            auth_failures: Reloaded::default(),
+            live: Arc::new(ArcSwap::from_pointee(live)),
             max_body_bytes: 2,
         })
     }
@@ -181,7 +182,11 @@ mod tests {
             per_second: NonZeroU32::MIN,
             burst: NonZeroU32::MIN,
         });
-        let service = service(limits(reloaded(Some(limiter)))).await;
+        let live = Live {
+            rate_limit: Some(Arc::new(limiter)),
+            ..Live::default()
+        };
+        let service = service(limits(live)).await;
         for (method, path, media_type, status) in MISTAKES {
             for expected in [status, 429] {
                 let request = request(method, path, media_type, "known");
@@ -197,7 +202,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_key_beyond_its_share_is_refused_after_an_unknown_key_and_before_every_other_check() {
-        let limits = limits(Reloaded::default());
+        let limits = limits(Live::default());
         let service = service(Data::clone(&limits)).await;
         let key = api_key_id("key");
         let _share = limits.key_shares.acquire(&key).expect("the only one");

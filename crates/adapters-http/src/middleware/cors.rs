@@ -8,10 +8,7 @@
 //!
 //! **Proof.** The unit tests; `tests/http/cors.rs`; `server/tests/api/cors.rs` for every response and path.
 
-use std::{
-    future::{Future, ready},
-    sync::Arc,
-};
+use std::future::ready;
 
 use actix_web::{
     Error, HttpResponse,
@@ -91,7 +88,7 @@ impl AllowedOrigins {
 
 /// Responds to a preflight, or adds the headers of the protocol to the response of the service. `None`: does neither.
 pub(crate) fn apply<S>(
-    origins: Option<Arc<AllowedOrigins>>,
+    origins: Option<&AllowedOrigins>,
     request: ServiceRequest,
     service: &S,
 ) -> impl Future<Output = Result<ServiceResponse, Error>> + use<S>

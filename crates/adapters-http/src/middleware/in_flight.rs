@@ -15,7 +15,7 @@ use crate::error::{ApiError, ExceededLimit};
 
 /// Number of requests in flight, over all workers.
 #[derive(Debug, Clone)]
-pub struct InFlight {
+pub(crate) struct InFlight {
     pub(crate) all: Gauge,
     max: i64,
 }
@@ -32,7 +32,7 @@ impl InFlight {
     }
 
     /// Returns the number.
-    pub fn count(&self) -> i64 {
+    pub(crate) fn count(&self) -> i64 {
         self.all.get()
     }
 

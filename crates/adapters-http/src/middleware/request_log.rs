@@ -8,10 +8,7 @@ use std::{
     error::Error as _,
     net::IpAddr,
     rc::Rc,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -25,6 +22,7 @@ use actix_web::{
     },
 };
 use animal_store_app::is_deceptive;
+use arc_swap::ArcSwap;
 use futures_util::TryFutureExt;
 use opentelemetry::trace::TraceId;
 use tracing::{Instrument, Level};
@@ -33,6 +31,7 @@ use super::request_id::{self, X_REQUEST_ID};
 use crate::{
     client_address::client_address,
     error::{ApiError, ExceededLimit},
+    live::Live,
     metrics::HttpMetrics,
     pets::Operation,
     request_record::RequestRecord,
@@ -58,8 +57,7 @@ macro_rules! at_level {
 pub(crate) struct RequestLog {
     /// Lines about requests that did not fail in the server have the level DEBUG instead of INFO.
     pub(crate) is_quiet: bool,
-    /// Whether a request has a line only if its status is 400 or above.
-    pub(crate) errors_only: Arc<AtomicBool>,
+    pub(crate) live: Arc<ArcSwap<Live>>,
     pub(crate) metrics: Arc<HttpMetrics>,
 }
 
@@ -75,7 +73,7 @@ impl RequestLog {
     }
 
     fn has_line(&self, status: StatusCode) -> bool {
-        status.as_u16() >= 400 || !self.errors_only.load(Ordering::Relaxed)
+        status.as_u16() >= 400 || !self.live.load().errors_only
     }
 
     fn level(&self) -> Level {
@@ -224,7 +222,10 @@ mod tests {
         let is_logged = |status| log.has_line(StatusCode::from_u16(status).unwrap());
         let statuses = [101, 200, 308, 400, 404, 503];
         assert_eq!(statuses.map(is_logged), [true; 6]);
-        log.errors_only.store(true, Ordering::Relaxed);
+        log.live.store(Arc::new(Live {
+            errors_only: true,
+            ..Live::default()
+        }));
         assert_eq!(
             statuses.map(is_logged),
             [false, false, false, true, true, true]

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use animal_store_adapters_http::{AuthFailureLimiter, Limits, reloaded};
+use animal_store_adapters_http::ApiSettings;
 use animal_store_app::{
     ports::{AddPetError, MockApiKeyDirectory, MockPetRepository, StoreFailure},
     test_support::pet,
@@ -23,8 +23,8 @@ fn with_failing_directory(error: fn() -> StoreFailure) -> Service {
     let mut directory = MockApiKeyDirectory::new();
     directory.expect_find().returning(move |_| Err(error()));
     // With a second failure, the address of the client would get 429.
-    let change = |limits: &mut Limits| {
-        limits.auth_failures = reloaded(Some(AuthFailureLimiter::new(NonZeroU32::MIN)));
+    let change = |settings: &mut ApiSettings| {
+        settings.auth_failures = Some(NonZeroU32::MIN);
     };
     Service::start_with(MockPetRepository::new(), directory, change)
 }

@@ -8,7 +8,6 @@ use std::{
     },
 };
 
-use animal_store_adapters_http::{AuthFailureLimiter, reloaded};
 use animal_store_app::{
     ApiKey, ApiKeyDigest, ApiToken,
     ports::{ApiKeyDirectory, MockPetRepository, StoreFailure},
@@ -62,9 +61,8 @@ impl Guesses {
         };
         let mut repository = MockPetRepository::new();
         repository.expect_list().returning(|_, _, _| Ok(Vec::new()));
-        let limit = NonZeroU32::new(5).expect("not 0");
-        let service = Service::start_with(repository, directory.clone(), |limits| {
-            limits.auth_failures = reloaded(Some(AuthFailureLimiter::new(limit)));
+        let service = Service::start_with(repository, directory.clone(), |settings| {
+            settings.auth_failures = NonZeroU32::new(5);
         });
         Self { service, directory }
     }

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use animal_store_adapters_http::{AuthFailureLimiter, Limits, reloaded};
+use animal_store_adapters_http::ApiSettings;
 use animal_store_app::{
     ApiKey, ApiKeyDigest, ApiToken,
     ports::{ApiKeyDirectory, MockPetRepository, StoreFailure},
@@ -49,14 +49,14 @@ impl Overload {
         Self::prepare_changed(|_| ())
     }
 
-    fn prepare_changed(change: impl FnOnce(&mut Limits)) -> Self {
+    fn prepare_changed(change: impl FnOnce(&mut ApiSettings)) -> Self {
         let directory = StallingDirectory::default();
         let mut repository = MockPetRepository::new();
         repository.expect_list().returning(|_, _, _| Ok(Vec::new()));
-        let service = Service::start_with(repository, directory.clone(), |limits| {
-            limits.max_in_flight = 1;
-            limits.auth_failures = reloaded(Some(AuthFailureLimiter::new(NonZeroU32::MIN)));
-            change(limits);
+        let service = Service::start_with(repository, directory.clone(), |settings| {
+            settings.max_in_flight = 1;
+            settings.auth_failures = Some(NonZeroU32::MIN);
+            change(settings);
         });
         Self { service, directory }
     }
@@ -151,9 +151,9 @@ fn preflights_are_served_during_an_overload() {
 
 #[test]
 fn connections_beyond_the_bound_are_served_when_others_end() {
-    let overload = Overload::prepare_changed(|limits| {
-        limits.connections.workers = 1;
-        limits.connections.max_connections = 1;
+    let overload = Overload::prepare_changed(|settings| {
+        settings.connections.workers = 1;
+        settings.connections.max_connections = 1;
     });
     let mut stalled = overload.begin();
     let service = &overload.service;

@@ -5,7 +5,6 @@ use std::{
     sync::{Mutex, Once},
 };
 
-use animal_store_adapters_http::{AuthFailureLimiter, reloaded};
 use animal_store_app::ports::{MockPetRepository, StoreFailure};
 use serde_json::{Value, json};
 use tracing_subscriber::fmt::MakeWriter;
@@ -126,8 +125,8 @@ fn a_log_line_explains_a_failure() {
 #[test]
 fn the_line_of_a_refused_address_has_no_api_key() {
     log_to_memory();
-    let service = Service::start_with(MockPetRepository::new(), any_key(), |limits| {
-        limits.auth_failures = reloaded(Some(AuthFailureLimiter::new(NonZeroU32::MIN)));
+    let service = Service::start_with(MockPetRepository::new(), any_key(), |settings| {
+        settings.auth_failures = Some(NonZeroU32::MIN);
     });
     service.anonymous("GET", "").send().assert_status(401);
     let refused = service.request("GET", "").header("X-Request-Id", "91");

@@ -3,14 +3,14 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use animal_store_adapters_http::{
-    AllowedOrigins, ApiSettings, HttpListener, HttpServer, Limits, TrustedProxies, UseCases,
-    reloaded, serve_api,
+    AllowedOrigins, ApiServer, ApiSettings, TrustedProxies, UseCases, serve_api,
 };
 use animal_store_app::{
     ApiKey, Scope,
     ports::{ApiKeyDirectory, MockApiKeyDirectory, MockPetRepository},
     test_support::{api_key, unrecorded_uses},
 };
+use animal_store_http1::HttpListener;
 use animal_store_test_servers::{HttpClient, Request, Response};
 use prometheus_client::{encoding::text::encode_registry, registry::Registry};
 
@@ -22,7 +22,7 @@ pub(crate) struct Service {
     address: SocketAddr,
     client: HttpClient,
     registry: Registry,
-    _server: HttpServer,
+    _server: ApiServer,
     _runtime: tokio::runtime::Runtime,
 }
 
@@ -31,46 +31,40 @@ impl Service {
         Self::start_with(repository, directory, |_| ())
     }
 
-    /// Starts with changed limits.
+    /// Starts with changed settings.
     pub(crate) fn start_with(
         repository: MockPetRepository,
         directory: impl ApiKeyDirectory + 'static,
-        change: impl FnOnce(&mut Limits),
+        change: impl FnOnce(&mut ApiSettings),
     ) -> Self {
-        Self::start_changed(repository, directory, |limits, _| change(limits))
+        Self::start_changed(repository, directory, |settings, _| change(settings))
     }
 
-    /// Starts with changed limits and use cases.
+    /// Starts with changed settings and use cases.
     pub(crate) fn start_changed(
         repository: MockPetRepository,
         directory: impl ApiKeyDirectory + 'static,
-        change: impl FnOnce(&mut Limits, &mut UseCases),
+        change: impl FnOnce(&mut ApiSettings, &mut UseCases),
     ) -> Self {
         let directory = Arc::new(directory);
         let mut use_cases = UseCases::new(Arc::new(repository), directory, unrecorded_uses());
         let listener = HttpListener::bind(([127, 0, 0, 1], 0).into()).expect("a free port");
         let address = listener.address;
         let client = HttpClient::new(address).with_token("x");
-        let mut limits = Limits::default();
-        limits.connections.max_body_bytes = 1024;
-        change(&mut limits, &mut use_cases);
-        let origins = reloaded(Some(AllowedOrigins::These(vec![SHOP.to_owned()])));
-        let proxies = TrustedProxies::parse(&["127.0.0.1".to_owned()]).expect("an address");
+        let mut settings = ApiSettings {
+            origins: Some(AllowedOrigins::These(vec![SHOP.to_owned()])),
+            proxies: TrustedProxies::parse(&["127.0.0.1".to_owned()]).expect("an address"),
+            ..ApiSettings::default()
+        };
+        settings.connections.max_body_bytes = 1024;
+        change(&mut settings, &mut use_cases);
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         let mut registry = Registry::default();
-        let errors_only = Arc::default();
-        let settings = ApiSettings {
-            limits,
-            tls: None,
-            origins,
-            public_url: None,
-            proxies,
-            sample_ratio: None,
-            errors_only,
-        };
         let guard = runtime.enter();
-        let started = serve_api(listener, settings, &mut registry, move || use_cases.clone());
-        let (server, ..) = started.expect("a server");
+        let started = serve_api(listener, settings, None, &mut registry, move || {
+            use_cases.clone()
+        });
+        let (server, _) = started.expect("a server");
         drop(guard);
         Self {
             address,

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use animal_store_adapters_cli::doctor::{self, DoctorArgs};
-use animal_store_adapters_http::TlsIdentity;
 use animal_store_app::Finding;
+use animal_store_http1::TlsIdentity;
 use animal_store_settings::SettingsError;
 use humantime::format_rfc3339_seconds;
 

@@ -48,7 +48,7 @@ pub(super) async fn run(
         options.print_key || (io::stderr().is_terminal() && config.listen.ip().is_loopback());
     let quickstart = Quickstart {
         address,
-        has_tls: config.http.tls.is_some(),
+        has_tls: config.tls.is_some(),
         public_url: config.http.public_url.as_ref().map(ToString::to_string),
     };
     match &config.keys {

@@ -1,4 +1,5 @@
-use animal_store_adapters_http::{ConnectionLimits, HttpListener, management_limits};
+use animal_store_adapters_http::management_limits;
+use animal_store_http1::{ConnectionLimits, HttpListener};
 use animal_store_telemetry::Traces;
 use anyhow::{Context, bail};
 use prometheus_client::metrics::counter::Counter;
@@ -50,7 +51,7 @@ async fn serve(options: &Options, socket: Option<HttpListener>) -> anyhow::Resul
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
-    tokio::spawn(Reload::new(&config, filter).run(signals.clone(), load));
+    let values = config.values.clone();
     let (shutdown, first_signal) = (config.shutdown, signals.clone());
     tokio::spawn(async move {
         first_signal.first().await;
@@ -63,7 +64,15 @@ async fn serve(options: &Options, socket: Option<HttpListener>) -> anyhow::Resul
         application = start => application.map(Some),
     };
     let result = match result {
-        Ok(Some(application)) => application.run_until(&signals).await,
+        Ok(Some(application)) => {
+            let reload = Reload {
+                api: application.api(),
+                filter,
+                values,
+            };
+            tokio::spawn(reload.run(signals.clone(), load));
+            application.run_until(&signals).await
+        }
         result => result.map(drop),
     };
     let finished = finish(traces.finish(), log.finish(), &shutdown, &signals).await;
@@ -81,7 +90,7 @@ async fn start(
     socket: Option<HttpListener>,
     dropped_log_lines: Counter,
 ) -> anyhow::Result<Application> {
-    let limits = &mut config.http.limits.connections;
+    let limits = &mut config.http.connections;
     reserve_files(limits, config.storage.connections(limits.workers))?;
     let is_managed = socket.is_some() || is_notified();
     // Before the adapters, which can take seconds to start: an address in use is reported at once.

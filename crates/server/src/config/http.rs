@@ -7,9 +7,9 @@ use std::{
 };
 
 use animal_store_adapters_http::{
-    AllowedOrigins, AuthFailureLimiter, ConnectionLimits, KeyRateLimiter, Limits, PublicUrl,
-    RateLimit, TlsFiles, TlsFilesError, TlsIdentity, TrustedProxies, reloaded,
+    AllowedOrigins, ApiSettings, PublicUrl, RateLimit, TrustedProxies,
 };
+use animal_store_http1::{ConnectionLimits, TlsFiles, TlsFilesError, TlsIdentity};
 use animal_store_settings::{
     Setting, Values,
     parsers::{address, duration, number, one_of, optional, path},
@@ -127,10 +127,8 @@ const MAX_WORKERS: usize = 512;
 #[derive(Debug, Clone)]
 pub(crate) struct HttpSection {
     pub(crate) listen: SocketAddr,
-    pub(super) limits: Limits,
-    pub(super) origins: Option<AllowedOrigins>,
-    pub(super) public_url: Option<PublicUrl>,
-    pub(super) proxies: TrustedProxies,
+    /// Without what the sections `log` and `traces` set.
+    pub(super) api: ApiSettings,
     /// `false`: the deprecated operation is 410.
     pub(super) serves_get_pet: bool,
     pub(super) tls: Option<TlsFiles>,
@@ -150,7 +148,6 @@ impl HttpSection {
         let keep_alive = values.get("http.keep_alive", duration(KEEP_ALIVE));
         let per_second = values.get("http.rate_limit.per_second", limit());
         let burst = values.get("http.rate_limit.burst", limit());
-        let failures_per_minute = values.get("http.auth_failures.per_minute", limit());
         let deprecated = one_of([("serve", true), ("gone", false)]);
         values.require(
             burst.is_none() || per_second.is_some(),
@@ -170,19 +167,20 @@ impl HttpSection {
             answer_timeout: defaults.answer_timeout.max(keep_alive + OTHER_TIMEOUTS),
             ..defaults
         };
-        let limits = Limits {
+        let api = ApiSettings {
             connections,
             max_in_flight,
             max_in_flight_per_key: (max_in_flight / 2).max(1),
-            rate_limit: reloaded(rate_limit.map(KeyRateLimiter::new)),
-            auth_failures: reloaded(failures_per_minute.map(AuthFailureLimiter::new)),
-        };
-        Self {
-            listen: values.get("http.listen", address),
-            limits,
+            rate_limit,
+            auth_failures: values.get("http.auth_failures.per_minute", limit()),
             origins: origins.flatten(),
             public_url: public_url.flatten(),
             proxies: proxies.unwrap_or_default(),
+            ..ApiSettings::default()
+        };
+        Self {
+            listen: values.get("http.listen", address),
+            api,
             serves_get_pet: values.get("http.deprecated_get", deprecated),
             tls: read_tls(values),
         }

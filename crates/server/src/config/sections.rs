@@ -1,8 +1,9 @@
 //! The sections of the configuration, which fail by themselves.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::net::SocketAddr;
 
-use animal_store_adapters_http::{ApiSettings, CurrentTlsIdentity, TlsIdentity, reloaded};
+use animal_store_adapters_http::ApiSettings;
+use animal_store_http1::TlsIdentity;
 use animal_store_settings::{SettingsError, Sources};
 
 use super::{
@@ -110,14 +111,11 @@ impl Sections {
         Ok(Config {
             listen: http.listen,
             http: ApiSettings {
-                limits: http.limits,
-                tls: tls.map(CurrentTlsIdentity::new),
-                origins: reloaded(http.origins),
-                public_url: http.public_url,
-                proxies: http.proxies,
                 sample_ratio: traces.sample_ratio,
-                errors_only: Arc::new(log.errors_only.into()),
+                errors_only: log.errors_only,
+                ..http.api
             },
+            tls,
             serves_get_pet: http.serves_get_pet,
             management: self.management?,
             storage,

@@ -89,7 +89,7 @@ impl Backend {
         };
         let mut config = Config::load(&sources).expect("a valid configuration");
         // On a busy machine, a connection may wait for its first request.
-        config.http.limits.connections.head_timeout = Duration::from_secs(10);
+        config.http.connections.head_timeout = Duration::from_secs(10);
         match &mut config.storage {
             StorageConfig::Sqlite(sqlite) => sqlite.settings.timeout = LONG_TIMEOUT,
             StorageConfig::Postgres(postgres) => postgres.settings.timeout = LONG_TIMEOUT,

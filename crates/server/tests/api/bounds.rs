@@ -1,7 +1,7 @@
 //! The bounds on concurrent connections.
 //!
 //! In `http1`, the unit tests of `pool` cover which connection makes room, and that others wait, by a paused
-//! clock; those of `adapters-http/src/limits.rs` the bounds of the management listener. `tests/http/overload.rs` covers
+//! clock; those of `adapters-http/src/serve.rs` the bounds of the management listener. `tests/http/overload.rs` covers
 //! the bounds on concurrent requests.
 
 use std::net::Ipv4Addr;
@@ -41,7 +41,7 @@ fn the_connection_that_was_idle_longest_makes_room() {
 #[test]
 fn a_reader_of_large_lists_makes_room_for_others() {
     let app = TestApp::start_changed(&[("http.workers", "1")], |config| {
-        config.http.limits.connections.max_unsent_bytes = 1024 * 1024;
+        config.http.connections.max_unsent_bytes = 1024 * 1024;
     });
     let long_name = "\u{1f9ae}".repeat(255);
     for _ in 0..100 {

@@ -102,7 +102,7 @@ fn a_missing_key_comes_before_everything_else() {
 #[test]
 fn the_size_comes_before_the_timeout_of_the_body_and_the_timeout_before_its_content() {
     let app = TestApp::start_changed(&[], |config| {
-        config.http.limits.connections.body_timeout = Duration::from_millis(1);
+        config.http.connections.body_timeout = Duration::from_millis(1);
     });
 
     app.send(post_head("Content-Length: 16385\r\n"))

@@ -81,7 +81,7 @@ fn neither_listener_serves_the_routes_of_the_other() {
 #[test]
 fn its_timeouts_are_seconds_however_long_those_of_the_api_are() {
     let app = TestApp::start_changed(&[], |config| {
-        config.http.limits.connections.head_timeout = 2 * RawConnection::TIMEOUT;
+        config.http.connections.head_timeout = 2 * RawConnection::TIMEOUT;
     });
     RawConnection::open(app.management_address)
         .response()

@@ -1,0 +1,77 @@
+//! What runs by settings that can be reloaded. A reload applies to what begins after it.
+
+use std::sync::Arc;
+
+use crate::{
+    middleware::cors::AllowedOrigins,
+    rate_limits::{AuthFailureLimiter, KeyRateLimiter},
+    settings::ApiSettings,
+};
+
+/// What runs by settings that can be reloaded.
+#[derive(Debug, Default)]
+pub(crate) struct Live {
+    pub(crate) rate_limit: Option<Arc<KeyRateLimiter>>,
+    pub(crate) auth_failures: Option<Arc<AuthFailureLimiter>>,
+    pub(crate) origins: Option<AllowedOrigins>,
+    pub(crate) errors_only: bool,
+}
+
+impl Live {
+    /// Returns what runs by these settings. A limiter whose limit is the same is kept, with its state.
+    pub(crate) fn replaced_by(&self, settings: &ApiSettings) -> Self {
+        let rate_limit = settings.rate_limit.map(|limit| {
+            let kept = self.rate_limit.clone();
+            kept.filter(|limiter| limiter.limit == limit)
+                .unwrap_or_else(|| Arc::new(KeyRateLimiter::new(limit)))
+        });
+        let auth_failures = settings.auth_failures.map(|limit| {
+            let kept = self.auth_failures.clone();
+            kept.filter(|limiter| limiter.per_minute == limit)
+                .unwrap_or_else(|| Arc::new(AuthFailureLimiter::new(limit)))
+        });
+        Self {
+            rate_limit,
+            auth_failures,
+            origins: settings.origins.clone(),
+            errors_only: settings.errors_only,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use super::*;
+    use crate::rate_limits::RateLimit;
+
+    #[test]
+    fn a_limiter_is_kept_if_its_limit_is_the_same() {
+        let limit = |number| NonZeroU32::new(number).expect("not 0");
+        let settings = |burst, failures| ApiSettings {
+            rate_limit: Some(RateLimit {
+                per_second: NonZeroU32::MIN,
+                burst: limit(burst),
+            }),
+            auth_failures: Some(limit(failures)),
+            ..ApiSettings::default()
+        };
+        let live = Live::default().replaced_by(&settings(1, 1));
+        for (burst, failures) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
+            let next = live.replaced_by(&settings(burst, failures));
+            let same_rate = Arc::ptr_eq(
+                &next.rate_limit.expect("set"),
+                live.rate_limit.as_ref().expect("set"),
+            );
+            let same_failures = Arc::ptr_eq(
+                &next.auth_failures.expect("set"),
+                live.auth_failures.as_ref().expect("set"),
+            );
+            assert_eq!(same_rate, burst == 1, "{burst} {failures}");
+            assert_eq!(same_failures, failures == 1, "{burst} {failures}");
+        }
+        let without = live.replaced_by(&ApiSettings::default());
+        assert!(without.rate_limit.is_none() && without.auth_failures.is_none());
+    }
+}
