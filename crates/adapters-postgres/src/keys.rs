@@ -118,7 +118,11 @@ impl KeySession for Session {
         let (result, connection) = worked
             .await
             .map_err(|panic| StoreFailure::Unavailable(panic.to_string().into()))??;
-        connection.commit().await?;
+        match access {
+            // It changes nothing, so it has no unknown outcome.
+            Access::Read => connection.run("COMMIT").await?,
+            Access::Write | Access::WriteBriefly => connection.commit().await?,
+        }
         self.connection = Some(connection);
         Ok(result)
     }

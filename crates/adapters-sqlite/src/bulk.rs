@@ -63,7 +63,7 @@ impl SqliteBulkStorage {
 #[async_trait]
 impl BulkStorage for SqliteBulkStorage {
     async fn check_writable(&self) -> Result<(), StoreFailure> {
-        Ok(self.0.change(|_| Ok(())).await?)
+        Ok(self.0.try_change().await?)
     }
 
     async fn mark_copy(&self, is_unfinished: bool) -> Result<(), StoreFailure> {

@@ -24,11 +24,7 @@ use diesel::{
     sqlite::{Sqlite, SqliteType},
 };
 
-use crate::{
-    SqliteFile,
-    backup::time_of_backup,
-    session::{Session, begin, commit},
-};
+use crate::{SqliteFile, backup::time_of_backup, session::Session};
 
 /// Changes and lists API keys in a file.
 pub type SqliteApiKeyStore = SqlApiKeyStore<SqliteFile>;
@@ -77,22 +73,15 @@ impl KeySession for Session {
         access: Access,
         work: impl FnOnce(&mut dyn Sql) -> StoreResult<T> + Send + 'static,
     ) -> StoreResult<T> {
-        let transaction = self.run_on_connection(move |file, connection| {
-            if access == Access::Read {
-                file.check_in_place()?;
-                return connection
-                    .transaction(|connection| Ok(work(&mut Transaction(connection))?));
-            }
-            begin(connection, file.timeout())?;
-            let result = work(&mut Transaction(connection))?;
-            commit(file, connection)?;
-            Ok(result)
-        });
-        Ok(transaction.await?)
+        let work = |connection: &mut SqliteConnection| work(&mut Transaction(connection));
+        Ok(match access {
+            Access::Read => self.read(work).await?,
+            Access::Write | Access::WriteBriefly => self.change(work).await?,
+        })
     }
 
     async fn check_writable(&mut self) -> StoreResult<()> {
-        self.transact(Access::Write, |_| Ok(())).await
+        Ok(self.try_change().await?)
     }
 }
 
@@ -134,6 +123,10 @@ impl Sql for Transaction<'_> {
         let rows = query.load::<SqliteRow>(self.0);
         let rows = rows.map_err(|error| StoreFailure::Unavailable(error.to_string().into()))?;
         Ok(rows.into_iter().map(|row| row.0).collect())
+    }
+
+    fn row_lock(&self) -> &'static str {
+        ""
     }
 
     fn now(&mut self) -> StoreResult<SystemTime> {

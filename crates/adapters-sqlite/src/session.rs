@@ -14,9 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use diesel::{
-    QueryResult, SqliteConnection, connection::SimpleConnection, prelude::*, result::Error,
-};
+use diesel::{SqliteConnection, connection::SimpleConnection, prelude::*, result::Error};
 use tokio::task::spawn_blocking;
 
 use crate::{SqliteFile, SqliteFileError, error::Problem};
@@ -85,36 +83,41 @@ impl Session {
     }
 
     /// Reads one state of the file, if it is in place.
-    pub(crate) async fn read<T: Send + 'static>(
+    pub(crate) async fn read<T: Send + 'static, E: Into<Problem>>(
         &self,
-        work: impl FnOnce(&mut SqliteConnection) -> QueryResult<T> + Send + 'static,
+        work: impl FnOnce(&mut SqliteConnection) -> Result<T, E> + Send + 'static,
     ) -> Result<T, SqliteFileError> {
         self.run_on_connection(|file, connection| {
             file.check_in_place()?;
-            Ok(connection.transaction(work)?)
+            connection.transaction(|connection| work(connection).map_err(Into::into))
         })
         .await
     }
 
     /// Makes a change in one commit: all of it, or nothing if it fails, because the connection is closed then. It waits
     /// for the write lock until the timeout.
-    pub(crate) async fn change<T: Send + 'static>(
+    pub(crate) async fn change<T: Send + 'static, E: Into<Problem>>(
         &self,
-        work: impl FnOnce(&mut SqliteConnection) -> QueryResult<T> + Send + 'static,
+        work: impl FnOnce(&mut SqliteConnection) -> Result<T, E> + Send + 'static,
     ) -> Result<T, SqliteFileError> {
         self.run_on_connection(|file, connection| change(file, connection, work))
             .await
     }
+
+    /// Fails if no change can be made now. Writes nothing.
+    pub(crate) async fn try_change(&self) -> Result<(), SqliteFileError> {
+        self.change(|_| Ok::<_, Error>(())).await
+    }
 }
 
 /// Makes a change in one commit. If it fails, the connection has to be closed.
-pub(crate) fn change<T>(
+pub(crate) fn change<T, E: Into<Problem>>(
     file: &SqliteFile,
     connection: &mut SqliteConnection,
-    work: impl FnOnce(&mut SqliteConnection) -> QueryResult<T>,
+    work: impl FnOnce(&mut SqliteConnection) -> Result<T, E>,
 ) -> Result<T, Problem> {
     begin(connection, file.timeout())?;
-    let result = work(connection)?;
+    let result = work(connection).map_err(Into::into)?;
     commit(file, connection)?;
     Ok(result)
 }

@@ -53,6 +53,10 @@ pub trait Sql {
     /// See [`StoreFailure`]. The transaction cannot be continued.
     fn rows(&mut self, statement: &str, values: &[Value]) -> StoreResult<Vec<Row>>;
 
+    /// Returns the end of a `SELECT` that locks its rows until the end of the transaction. It is empty if the
+    /// transaction has the only lock.
+    fn row_lock(&self) -> &'static str;
+
     /// Returns the present time of the store.
     ///
     /// # Errors

@@ -13,9 +13,7 @@
 //!
 //! Times are in milliseconds since 1970, those of uses in seconds.
 
-/// Locks the version until the end of the transaction, and changes nothing.
-pub(super) const LOCK_VERSION: &str =
-    "UPDATE api_key_state SET version = version RETURNING version";
+pub(super) const SELECT_VERSION: &str = "SELECT version FROM api_key_state";
 
 /// Selects the columns of a `KeyState`. After a change by an older program, the rows are counted.
 pub const SELECT_STATE: &str = "

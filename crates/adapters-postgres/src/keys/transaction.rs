@@ -28,6 +28,10 @@ impl Sql for Transaction {
         rows.iter().map(row_of).collect()
     }
 
+    fn row_lock(&self) -> &'static str {
+        "FOR UPDATE"
+    }
+
     fn now(&mut self) -> StoreResult<SystemTime> {
         let query = self.connection.query_one("SELECT clock_timestamp()", &[]);
         let now: SystemTime = parse(&self.runtime.block_on(query)?, 0)?;

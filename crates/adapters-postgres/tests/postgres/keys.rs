@@ -224,6 +224,15 @@ async fn only_a_change_whose_commit_has_no_response_has_an_unknown_outcome() {
             .expect("the same store connects again");
         keys.change(revoke("same"), "test").await.expect("revoked");
     }
+    // A read changes nothing.
+    let (proxy, url) = proxy_to(database.url());
+    let store = api_key_store(endpoint(&url), settings());
+    proxy.hold("COMMIT\0");
+    let listed = cut_when_held(&proxy, store.list()).await;
+    assert!(
+        matches!(listed, Err(StoreFailure::Unavailable(_))),
+        "{listed:?}"
+    );
 }
 
 /// After a fail-over to a standby that lacked a change, another change may have its version.

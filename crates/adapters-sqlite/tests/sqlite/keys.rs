@@ -23,7 +23,7 @@ use tokio::task::spawn_blocking;
 
 use crate::{
     child,
-    sql::lock,
+    sql::{connect, lock, value},
     store::{Store, log_of, open, wait_until},
 };
 
@@ -74,6 +74,26 @@ async fn a_change_that_gets_no_write_lock_in_time_changes_nothing_and_the_next_o
     drop(other);
     store.check_writable().await.expect("not locked");
     store.change(revoke("key"), "test").await.expect("revoked");
+}
+
+/// Readers of the file would have to read its pages again.
+#[tokio::test]
+async fn a_refused_change_writes_nothing() {
+    let (keys, folder) = new_keys();
+    keys.change(add("key", "token", None), "test")
+        .await
+        .expect("added");
+    let mut reader = connect(&folder.path().join(FILE));
+    let mut version = || value(&mut reader, "PRAGMA data_version");
+    let before = version();
+    keys.change(add("key", "other", None), "test")
+        .await
+        .expect_err("the id is taken");
+    let first = keys.add_first(api_key("first"), new_token("first", None), "test");
+    assert!(!first.await.expect("no failure"));
+    assert_eq!(version(), before);
+    keys.change(revoke("key"), "test").await.expect("revoked");
+    assert_ne!(version(), before);
 }
 
 /// Runs in another process.

@@ -21,8 +21,12 @@ pub(crate) fn execute(path: &Path, statements: &str) {
 
 /// Returns the only value.
 pub(crate) fn number(path: &Path, query: &str) -> i64 {
+    value(&mut connect(path), query)
+}
+
+pub(crate) fn value(connection: &mut SqliteConnection, query: &str) -> i64 {
     dsl::sql::<BigInt>(query)
-        .get_result(&mut connect(path))
+        .get_result(connection)
         .expect("a number")
 }
 
