@@ -3,39 +3,16 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
     path::{Path, PathBuf},
 };
 
-/// Names of files that do not exist yet: those of a recipe.
-const PLACEHOLDERS: [&str; 4] = ["…", "<", "NNNN", "*"];
+use crate::texts::{documents, root, texts};
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
+/// Signs in the names of files that do not exist: those of a recipe, of an example, or of secrets.
+const PLACEHOLDERS: [&str; 7] = ["…", "<", "NNNN", "*", "foo", "mod.rs", "compose/secrets"];
 
-/// Returns the texts of the files below these folders with this extension, by their paths.
-fn texts(folders: &[&str], extension: &str) -> BTreeMap<PathBuf, String> {
-    let mut pending: Vec<_> = folders.iter().map(|folder| root().join(folder)).collect();
-    let mut texts = BTreeMap::new();
-    while let Some(path) = pending.pop() {
-        if path.is_dir() {
-            let entries = fs::read_dir(path).expect("a folder");
-            pending.extend(entries.map(|entry| entry.expect("an entry").path()));
-        } else if path.extension().is_some_and(|found| found == extension) {
-            let text = fs::read_to_string(&path).expect("a text");
-            texts.insert(path, text);
-        }
-    }
-    texts
-}
-
-fn documents() -> BTreeMap<PathBuf, String> {
-    texts(
-        &["README.md", "CONTRIBUTING.md", "SECURITY.md", "docs"],
-        "md",
-    )
-}
+/// Folders whose files a document names by their paths from the root.
+const FOLDERS: [&str; 5] = ["crates/", "deploy/", "docs/", "fuzz/", "scripts/"];
 
 /// The parts of a text between backquotes are code: the second one, the fourth one, and so on.
 fn code(text: &str) -> impl Iterator<Item = &str> {
@@ -133,13 +110,20 @@ fn each_symbol_that_a_document_names_in_a_file_is_in_it() {
 
 #[test]
 fn each_path_that_a_document_names_exists() {
+    let sources = texts(&["crates"], "rs");
     for (document, text) in documents() {
         let paths = code(&text).filter_map(|code| code.split_whitespace().next());
         for path in paths {
-            let is_path = path.starts_with("crates/") || path.starts_with("scripts/");
-            if is_path && !PLACEHOLDERS.iter().any(|sign| path.contains(sign)) {
-                assert!(root().join(path).exists(), "{}: {path}", document.display());
+            if PLACEHOLDERS.iter().any(|sign| path.contains(sign)) {
+                continue;
             }
+            let is_path = FOLDERS.iter().any(|folder| path.starts_with(folder));
+            let exists = if is_path {
+                root().join(path).exists()
+            } else {
+                !is_source(path) || sources.keys().any(|source| source.ends_with(path))
+            };
+            assert!(exists, "{}: {path}", document.display());
         }
     }
 }

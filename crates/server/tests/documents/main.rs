@@ -1,0 +1,6 @@
+//! What the documents name exists, and a test runs the commands that they show.
+
+mod commands;
+mod links;
+mod names;
+mod texts;
