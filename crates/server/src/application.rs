@@ -120,7 +120,11 @@ impl Application {
             shutdown,
             ..
         } = config;
-        let drain_delay = shutdown.drain_delay(listener.is_inherited);
+        let drain_delay = if listener.is_inherited {
+            shutdown.inherited_drain_delay
+        } else {
+            shutdown.drain_delay
+        };
         let mut registry = Registry::default();
         let prefixed = process_metrics::register(&mut registry, version::BUILD, dropped_log_lines);
         let (use_cases, adapters) =
@@ -204,7 +208,7 @@ impl Application {
         };
         let result = tokio::select! {
             result = complete => result.map(|()| tracing::info!("all requests were completed")),
-            () = sleep_until(request.arrived_at + self.shutdown.requests_timeout()) =>
+            () = sleep_until(request.arrived_at + self.shutdown.requests_timeout) =>
                 cut_off("the shutdown timeout passed", api.in_flight()),
             () = signals.second() => cut_off("a second signal arrived", api.in_flight()),
         };

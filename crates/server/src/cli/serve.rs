@@ -138,16 +138,16 @@ async fn finish(
     tokio::select! {
         biased;
         () = traces => {}
-        () = sleep_until(end_requested_at + shutdown.requests_timeout()) => {}
+        () = sleep_until(end_requested_at + shutdown.requests_timeout) => {}
         () = signals.second() => {}
     }
     let timeout = shutdown.timeout;
-    let end = (end_requested_at + timeout).max(Instant::now() + shutdown.log_timeout());
+    let end = (end_requested_at + timeout).max(Instant::now() + shutdown.log_timeout);
     tokio::select! {
         biased;
         () = log => Ok(()),
         () = sleep_until(end) => bail!("the log could not be written to standard output within {timeout:?}"),
-        () = async { signals.second().await; sleep(ShutdownConfig::LOG_TIMEOUT).await } =>
+        () = async { signals.second().await; sleep(shutdown.log_timeout).await } =>
             bail!("a second signal arrived, and the log could not be written to standard output"),
     }
 }
@@ -254,6 +254,6 @@ mod tests {
             unwritten.to_string().contains("second signal"),
             "{unwritten}"
         );
-        assert_eq!(start.elapsed(), Duration::from_millis(500));
+        assert_eq!(start.elapsed(), Duration::from_millis(250));
     }
 }

@@ -142,25 +142,29 @@ fn endpoint(text: &str) -> Result<Url, String> {
     parsed(expected, is_plain)(text)
 }
 
-/// Timeouts of the shutdown.
+/// The times of a shutdown, most of them from the first signal.
 #[derive(Debug, Clone, Copy)]
 pub struct ShutdownConfig {
-    /// From the first signal to the end of the process.
-    pub(crate) timeout: Duration,
-    /// `None`: not set.
-    drain_delay: Option<Duration>,
-    /// Time for which a connection has to be idle before the shutdown closes it.
+    /// Connections are still accepted for this time after SIGTERM.
+    pub(crate) drain_delay: Duration,
+    /// The same with an inherited socket, which refuses no connection meanwhile.
+    pub(crate) inherited_drain_delay: Duration,
+    /// A connection is closed when it was idle for this time.
     pub idle_grace: Duration,
+    /// Requests in flight are cut off after this time. The rest is for the log.
+    pub(crate) requests_timeout: Duration,
+    /// The process ends after this time.
+    pub(crate) timeout: Duration,
+    /// The log has this time after everything else has ended.
+    pub(crate) log_timeout: Duration,
 }
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_hours(1);
 const DEFAULT_DRAIN_DELAY: Duration = Duration::from_secs(5);
+const LOG_TIMEOUT: Duration = Duration::from_millis(500);
 
 impl ShutdownConfig {
-    /// Time for the last lines of the log, if `shutdown.timeout` is long enough.
-    pub(crate) const LOG_TIMEOUT: Duration = Duration::from_millis(500);
-
     pub(super) fn read(values: &mut Values) -> Self {
         let timeout = values.get("shutdown.timeout", duration(MILLISECOND..=HOUR));
         let delays = optional(duration(Duration::ZERO..=HOUR));
@@ -168,30 +172,14 @@ impl ShutdownConfig {
         let fits = drain_delay.is_none_or(|delay| delay <= timeout / 2);
         let names = ["shutdown.drain_delay", "shutdown.timeout"];
         values.require(fits, &names, "must be at most half of shutdown.timeout");
+        let log_timeout = LOG_TIMEOUT.min(timeout / 4);
         Self {
-            timeout,
-            drain_delay,
+            drain_delay: drain_delay.unwrap_or(DEFAULT_DRAIN_DELAY.min(timeout / 2)),
+            inherited_drain_delay: drain_delay.unwrap_or_default(),
             idle_grace: Duration::from_secs(1),
+            requests_timeout: timeout.saturating_sub(log_timeout),
+            timeout,
+            log_timeout,
         }
-    }
-
-    /// Time for which connections are accepted after SIGTERM. With an inherited socket, no connection is refused.
-    pub(crate) fn drain_delay(&self, socket_is_inherited: bool) -> Duration {
-        let default = if socket_is_inherited {
-            Duration::ZERO
-        } else {
-            DEFAULT_DRAIN_DELAY.min(self.timeout / 2)
-        };
-        self.drain_delay.unwrap_or(default)
-    }
-
-    /// Time from the first signal after which requests in flight are cut off. The rest of the timeout is for the log.
-    pub(crate) fn requests_timeout(&self) -> Duration {
-        self.timeout.saturating_sub(self.log_timeout())
-    }
-
-    /// Time for the log after everything else has ended.
-    pub(crate) fn log_timeout(&self) -> Duration {
-        Self::LOG_TIMEOUT.min(self.timeout / 4)
     }
 }

@@ -246,7 +246,11 @@ fn every_key_sets_its_field() {
         ),
         ("traces.sample_ratio", "1", "sample_ratio: Some(1.0)"),
         ("shutdown.timeout", "11s", "timeout: 11s"),
-        ("shutdown.drain_delay", "500ms", "drain_delay: Some(500ms)"),
+        (
+            "shutdown.drain_delay",
+            "500ms",
+            "drain_delay: 500ms, inherited_drain_delay: 500ms",
+        ),
     ];
     let keys = SCHEMA
         .settings()
@@ -367,16 +371,16 @@ fn limits_that_are_not_set_are_derived_from_those_that_are() {
         ])
         .shutdown;
         assert_eq!(
-            shutdown.drain_delay(false),
+            shutdown.drain_delay,
             Duration::from_millis(drain_delay),
             "{timeout} {delay}"
         );
-        assert_eq!(shutdown.drain_delay(true), Duration::ZERO);
+        assert_eq!(shutdown.inherited_drain_delay, Duration::ZERO);
     }
     for (timeout, milliseconds) in [("30s", 29_500), ("2s", 1500), ("1s", 750), ("1ms", 0)] {
         let shutdown = config(&[("shutdown.timeout", timeout)]).shutdown;
         assert_eq!(
-            shutdown.requests_timeout().as_millis(),
+            shutdown.requests_timeout.as_millis(),
             milliseconds,
             "{timeout}"
         );
