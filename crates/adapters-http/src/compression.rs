@@ -11,8 +11,7 @@
 use std::{cell::RefCell, io::Read, sync::OnceLock};
 
 use actix_web::{
-    HttpRequest, HttpResponse,
-    body::{BodySize, BoxBody, MessageBody},
+    HttpRequest, HttpResponse, HttpResponseBuilder,
     http::header::{
         AcceptEncoding, CACHE_CONTROL, CONTENT_ENCODING, ContentEncoding, Encoding, Header,
         HeaderName, HeaderValue, VARY,
@@ -22,29 +21,23 @@ use actix_web::{
 use flate2::{Compress, Compression, FlushCompress, Status, read::GzDecoder};
 
 /// In bytes. A smaller body fits into one packet.
-const COMPRESSION_THRESHOLD: u64 = 1024;
+const COMPRESSION_THRESHOLD: usize = 1024;
 
 const GZIP: (HeaderName, HeaderValue) = (CONTENT_ENCODING, HeaderValue::from_static("gzip"));
 const VARY_ON_ENCODING: (HeaderName, HeaderValue) =
     (VARY, HeaderValue::from_static("accept-encoding"));
 
-/// Compresses the response if the client prefers that.
-pub(crate) fn negotiate(request: &HttpRequest, mut response: HttpResponse) -> HttpResponse {
-    response
-        .headers_mut()
-        .insert(VARY_ON_ENCODING.0, VARY_ON_ENCODING.1);
-    let is_large =
-        matches!(response.body().size(), BodySize::Sized(bytes) if bytes > COMPRESSION_THRESHOLD);
-    if !is_large || !prefers_gzip(request) {
-        return response;
+/// Finishes a response with a body, which is compressed if it is large and the client prefers that.
+pub(crate) fn respond(
+    request: &HttpRequest,
+    mut response: HttpResponseBuilder,
+    body: Vec<u8>,
+) -> HttpResponse {
+    response.insert_header(VARY_ON_ENCODING);
+    if body.len() > COMPRESSION_THRESHOLD && prefers_gzip(request) {
+        return response.insert_header(GZIP).body(gzip(&body));
     }
-    response.headers_mut().insert(GZIP.0, GZIP.1);
-    response.map_body(|_, body| {
-        let bytes = body
-            .try_into_bytes()
-            .unwrap_or_else(|_| unreachable!("a body with a size is in memory"));
-        BoxBody::new(gzip(&bytes))
-    })
+    response.body(body)
 }
 
 /// Returns whether the client prefers gzip (RFC 9110, section 12.5.3). An invalid header has no effect. A client that
@@ -129,7 +122,7 @@ impl StaticFile {
 
 #[cfg(test)]
 mod tests {
-    use actix_web::{http::header::ACCEPT_ENCODING, test::TestRequest};
+    use actix_web::{body::MessageBody, http::header::ACCEPT_ENCODING, test::TestRequest};
 
     use super::*;
 
@@ -143,19 +136,6 @@ mod tests {
             .to_http_request()
     }
 
-    fn compressed(request: &HttpRequest, body: &[u8]) -> (HttpResponse, Vec<u8>) {
-        let response = negotiate(request, HttpResponse::Ok().body(body.to_vec()));
-        let (response, body) = response.into_parts();
-        let BodySize::Sized(size) = body.size() else {
-            panic!("a length")
-        };
-        let Ok(bytes) = body.try_into_bytes() else {
-            panic!("a body in memory")
-        };
-        assert_eq!(u64::try_from(bytes.len()), Ok(size));
-        (response.map_into_boxed_body(), bytes.to_vec())
-    }
-
     #[test]
     fn only_a_body_above_the_threshold_is_compressed_if_the_client_accepts_it() {
         let gzip = &[&b"gzip"[..]][..];
@@ -167,15 +147,17 @@ mod tests {
             (&[], 5000, false),
         ] {
             let plain = vec![b'x'; bytes];
-            let (response, body) = compressed(&accepting(accepted), &plain);
+            let response = respond(&accepting(accepted), HttpResponse::Ok(), plain.clone());
 
+            let headers = response.headers();
             assert_eq!(
-                response.headers().contains_key(CONTENT_ENCODING),
+                headers.contains_key(CONTENT_ENCODING),
                 is_compressed,
                 "{bytes}"
             );
-            assert_eq!(response.headers().get(VARY), Some(&VARY_ON_ENCODING.1));
-            let mut read = body.clone();
+            assert_eq!(headers.get(VARY), Some(&VARY_ON_ENCODING.1));
+            let body = response.into_body().try_into_bytes().expect("in memory");
+            let mut read = body.to_vec();
             if is_compressed {
                 assert!(body.len() < bytes);
                 read.clear();

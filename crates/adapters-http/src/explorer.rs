@@ -52,8 +52,18 @@ static FILES: LazyLock<[(&str, StaticFile); 4]> = LazyLock::new(|| {
     ]
 });
 
-/// Leads to the page. The location is relative to the URI of the request, so that it is valid behind any base path.
-pub(crate) fn redirect(location: &'static str) -> HttpResponse {
+/// Leads from `/` to the page.
+pub(crate) async fn from_root() -> HttpResponse {
+    redirect("docs")
+}
+
+/// Leads from `/docs/` to the page.
+pub(crate) async fn from_folder() -> HttpResponse {
+    redirect("../docs")
+}
+
+/// The location is relative to the URI of the request, so that it is valid behind any base path.
+fn redirect(location: &'static str) -> HttpResponse {
     HttpResponse::Found()
         .insert_header((LOCATION, location))
         .finish()

@@ -47,18 +47,16 @@ pub(crate) async fn ready(readiness: Data<CheckReadiness>) -> HttpResponse {
         TIMEOUT
     };
     let (storage, keys) = join(
-        in_time(limit, readiness.storage()),
-        in_time(limit, readiness.keys()),
+        check("storage", limit, readiness.storage()),
+        check("keys", limit, readiness.keys()),
     )
     .await;
     let checks = Checks {
         storage: state(&storage),
         keys: state(&keys),
     };
-    let reasons = [reason("storage", storage), reason("keys", keys)]
-        .into_iter()
-        .flatten()
-        .collect::<Vec<_>>();
+    let reasons = [storage.err(), keys.err()];
+    let reasons: Vec<_> = reasons.into_iter().flatten().collect();
     let (status, cause): (_, Cause) = if readiness.is_draining() {
         (DRAINING, "the instance is shutting down".into())
     } else if reasons.is_empty() {
@@ -76,22 +74,20 @@ pub(crate) async fn ready(readiness: Data<CheckReadiness>) -> HttpResponse {
     HttpResponse::from_error(ApiError::Unavailable(cause)).set_body(body)
 }
 
-async fn in_time(
+/// Returns the outcome of a probe in time. A failure is described by the name of the check and its cause.
+async fn check(
+    name: &str,
     limit: Duration,
-    check: impl Future<Output = Result<(), Cause>>,
-) -> Result<(), Cause> {
-    timeout(limit, check)
-        .await
-        .unwrap_or_else(|_| Err("the probe did not respond in time".into()))
+    probe: impl Future<Output = Result<(), Cause>>,
+) -> Result<(), String> {
+    match timeout(limit, probe).await {
+        Ok(result) => result.map_err(|cause| format!("{name}: {cause}")),
+        Err(_) => Err(format!("{name}: the probe did not respond in time")),
+    }
 }
 
-const fn state(check: &Result<(), Cause>) -> &'static str {
+const fn state(check: &Result<(), String>) -> &'static str {
     if check.is_ok() { READY } else { UNAVAILABLE }
-}
-
-/// Describes a failed check: its name and its cause.
-fn reason(name: &str, check: Result<(), Cause>) -> Option<String> {
-    Some(format!("{name}: {}", check.err()?))
 }
 
 #[cfg(test)]

@@ -39,6 +39,9 @@ const DURATION_BUCKETS: [f64; 14] = [
     0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
 ];
 
+const OPERATION: &str = "operation";
+const REASON: &str = "reason";
+
 /// The labels of a request with another path or method than those of the operations.
 const NO_OPERATION: &str = "none";
 const OTHER_METHOD: &str = "other";
@@ -47,26 +50,19 @@ const OTHER_METHOD: &str = "other";
 #[derive(Debug)]
 pub(crate) struct HttpMetrics {
     responses: Family<ResponseLabels, Counter>,
-    durations: Family<OperationLabel, Histogram, fn() -> Histogram>,
-    shed: Family<ReasonLabel, Counter>,
-    deprecated: Family<OperationLabel, Counter>,
+    durations: Family<Label, Histogram, fn() -> Histogram>,
+    shed: Family<Label, Counter>,
+    deprecated: Family<Label, Counter>,
 }
+
+/// The only label of a metric, with its name.
+type Label = [(&'static str, &'static str); 1];
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ResponseLabels {
     operation: &'static str,
     method: &'static str,
     status: u16,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OperationLabel {
-    operation: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ReasonLabel {
-    reason: &'static str,
 }
 
 impl HttpMetrics {
@@ -114,15 +110,12 @@ impl HttpMetrics {
                 };
                 drop(self.responses.get_or_create(&labels));
             }
-            let label = OperationLabel::of(Some(operation));
-            drop(self.durations.get_or_create(&label));
+            drop(self.durations.get_or_create(&[(OPERATION, operation.name)]));
         }
         for limit in ExceededLimit::ALL {
-            drop(self.shed.get_or_create(&ReasonLabel::of(limit)));
+            drop(self.shed.get_or_create(&[(REASON, limit.as_str())]));
         }
-        let deprecated = OperationLabel {
-            operation: DEPRECATED_OPERATION,
-        };
+        let deprecated = [(OPERATION, DEPRECATED_OPERATION)];
         drop(self.deprecated.get_or_create(&deprecated));
     }
 
@@ -134,9 +127,10 @@ impl HttpMetrics {
         duration: Duration,
     ) {
         let request = response.request();
-        let label = OperationLabel::of(operation);
+        let operation = operation.map_or(NO_OPERATION, |operation| operation.name);
+        let label = [(OPERATION, operation)];
         let labels = ResponseLabels {
-            operation: label.operation,
+            operation,
             method: method_label(request.method()),
             status: response.status().as_u16(),
         };
@@ -148,7 +142,7 @@ impl HttpMetrics {
             self.deprecated.get_or_create(&label).inc();
         }
         if let Some(limit) = ApiError::of(response.response()).and_then(ApiError::exceeded_limit) {
-            self.shed.get_or_create(&ReasonLabel::of(limit)).inc();
+            self.shed.get_or_create(&[(REASON, limit.as_str())]).inc();
         }
     }
 
@@ -160,22 +154,6 @@ impl HttpMetrics {
             status: status.as_u16(),
         };
         self.responses.get_or_create(&labels).inc();
-    }
-}
-
-impl OperationLabel {
-    fn of(operation: Option<&Operation>) -> Self {
-        Self {
-            operation: operation.map_or(NO_OPERATION, |operation| operation.name),
-        }
-    }
-}
-
-impl ReasonLabel {
-    fn of(limit: ExceededLimit) -> Self {
-        Self {
-            reason: limit.as_str(),
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The handler of each path and method.
 
 use actix_web::{
-    FromRequest, Handler, HttpRequest, HttpResponse, Resource, Responder, Route,
+    FromRequest, Handler, HttpRequest, HttpResponse, Resource, Responder, Route, guard,
     http::header::{ALLOW, CACHE_CONTROL},
     middleware::{DefaultHeaders, from_fn},
     web::{self, ServiceConfig},
@@ -23,13 +23,12 @@ const READ_METHODS: &str = "GET, HEAD";
 
 /// Routes of the API listener. Every path under `/v1` needs an API key, unknown paths included.
 pub(crate) fn api(config: &mut ServiceConfig) {
-    let pets = read_only("/pets", list_pets)
+    let pets = web::resource("/pets")
+        .route(read(list_pets))
         .route(web::post().to(Caught(create_pet)))
         .default_service(reject(|| ApiError::MethodNotAllowed(PETS_METHODS)));
-    let deprecated = || from_fn(announce_deprecation);
     let pet = web::resource("/pets/{petId}")
-        .route(web::get().to(Caught(get_pet)).wrap(deprecated()))
-        .route(web::head().to(Caught(get_pet)).wrap(deprecated()))
+        .route(read(get_pet).wrap(from_fn(announce_deprecation)))
         .default_service(reject(|| ApiError::MethodNotAllowed(PET_METHODS)));
     let v1 = web::scope("/v1")
         .wrap(from_fn(authenticate))
@@ -39,20 +38,20 @@ pub(crate) fn api(config: &mut ServiceConfig) {
         .default_service(reject(|| ApiError::RouteNotFound));
     config
         .service(v1)
-        .service(read_only("/openapi.json", openapi::serve))
-        .service(read_only("/docs", explorer::page))
-        .service(read_only("/docs/{file}", explorer::file))
-        .service(read_only("/docs/", async || explorer::redirect("../docs")))
-        .service(read_only("/", async || explorer::redirect("docs")))
+        .service(read_only("/openapi.json", read(openapi::serve)))
+        .service(read_only("/docs", read(explorer::page)))
+        .service(read_only("/docs/{file}", read(explorer::file)))
+        .service(read_only("/docs/", read(explorer::from_folder)))
+        .service(read_only("/", read(explorer::from_root)))
         .default_service(unrouted(METHODS));
 }
 
 /// Routes of the management listener.
 pub(crate) fn management(config: &mut ServiceConfig) {
     config
-        .service(read_only("/live", health::live))
-        .service(read_only("/ready", health::ready))
-        .service(read_only("/metrics", metrics::serve))
+        .service(read_only("/live", read(health::live)))
+        .service(read_only("/ready", read(health::ready)))
+        .service(read_only("/metrics", read(metrics::serve)))
         .default_service(unrouted(READ_METHODS));
 }
 
@@ -69,16 +68,20 @@ fn unrouted(methods: &'static str) -> Route {
     })
 }
 
-/// A resource with GET and HEAD.
-fn read_only<F, Args>(path: &str, handler: F) -> Resource
+/// The handler of GET and HEAD.
+fn read<F, Args>(handler: F) -> Route
 where
-    F: Handler<Args>,
-    F::Output: Responder + 'static,
+    F: Handler<Args, Output: Responder + 'static>,
     Args: FromRequest + 'static,
 {
+    let methods = guard::Any(guard::Get()).or(guard::Head());
+    web::route().guard(methods).to(Caught(handler))
+}
+
+/// A resource with GET and HEAD alone.
+fn read_only(path: &str, handler: Route) -> Resource {
     web::resource(path)
-        .route(web::get().to(Caught(handler.clone())))
-        .route(web::head().to(Caught(handler)))
+        .route(handler)
         .default_service(reject(|| ApiError::MethodNotAllowed(READ_METHODS)))
 }
 

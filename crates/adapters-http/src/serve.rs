@@ -11,6 +11,7 @@ use animal_store_http1::{
 use arc_swap::ArcSwap;
 use prometheus_client::registry::Registry;
 use tokio::task::JoinHandle;
+use tracing::Level;
 
 use crate::{
     client_address::TrustedProxies,
@@ -94,7 +95,7 @@ where
         Live::default().replaced_by(&settings),
     ));
     let log = RequestLog {
-        is_quiet: false,
+        level: Level::INFO,
         live: Arc::clone(&live),
         metrics: Arc::new(HttpMetrics::register(registry)),
     };
@@ -161,8 +162,9 @@ pub fn serve_management(
     let hosts = Data::new(Hosts::on(listener.address));
     // Its metrics are in no registry: they describe the API listener.
     let log = RequestLog {
-        is_quiet: true,
-        ..RequestLog::default()
+        level: Level::DEBUG,
+        live: Arc::default(),
+        metrics: Arc::default(),
     };
     let settings = server_settings(management_limits(), log.clone());
     HttpServer::start(listener, &settings, move || {

@@ -13,10 +13,14 @@ const INTERVAL: Duration = Duration::from_secs(2);
 
 /// Replaces the identity after its files have changed, until the runtime shuts down.
 pub(crate) async fn watch(identity: CurrentTlsIdentity) {
-    let mut certificates = Certificates::new(identity);
+    let mut certificates = Certificates::new(identity.clone());
     loop {
         sleep(INTERVAL).await;
-        certificates.read().await;
+        let used = identity.get();
+        // It fails if the runtime is shutting down.
+        if let Ok(read) = spawn_blocking(move || used.files.load()).await {
+            certificates.add(read.map(Arc::new).map_err(|error| error.to_string()));
+        }
     }
 }
 
@@ -35,50 +39,21 @@ struct Certificates {
 
 impl Certificates {
     fn new(identity: CurrentTlsIdentity) -> Self {
-        let (last, applied) = (Ok(identity.get()), Ok(identity.get()));
         Self {
+            last: Ok(identity.get()),
+            applied: Ok(identity.get()),
             identity,
-            last,
-            applied,
-        }
-    }
-
-    /// Reads the files once. If it is cancelled, the thread that reads is left behind.
-    async fn read(&mut self) {
-        let identity = self.identity.get();
-        // It fails if the runtime is shutting down.
-        if let Ok(read) = spawn_blocking(move || identity.files.load()).await {
-            self.add(read.map(Arc::new).map_err(|error| error.to_string()));
         }
     }
 
     fn add(&mut self, read: Reading) {
-        if read == self.last && self.apply(read.clone()) {
-            let identity = self.identity.get();
-            if identity.remaining().is_none() {
-                let expires = format_rfc3339_seconds(identity.expires());
-                tracing::warn!(target: RELOAD_TARGET, %expires, "the TLS certificate has expired: clients refuse it");
-            }
-            if identity.has_expired_authority() {
-                tracing::warn!(target: RELOAD_TARGET, "an authority of http.tls.client_ca_file has expired");
-            }
+        let is_settled = read == self.last;
+        self.last.clone_from(&read);
+        if !is_settled || read == self.applied {
+            return;
         }
-        self.last = read;
-    }
-
-    /// Returns whether another identity is in use now.
-    fn apply(&mut self, read: Reading) -> bool {
-        if read == self.applied {
-            return false;
-        }
-        let replaced = read
-            .as_ref()
-            .is_ok_and(|identity| self.identity.replace(Arc::clone(identity)));
         match &read {
-            Ok(identity) if replaced => {
-                let expires = format_rfc3339_seconds(identity.expires());
-                tracing::info!(target: RELOAD_TARGET, %expires, "the TLS certificate was replaced");
-            }
+            Ok(identity) if self.identity.replace(Arc::clone(identity)) => log_replaced(identity),
             Ok(_) => {
                 tracing::info!(target: RELOAD_TARGET, "the files of http.tls can be used again");
             }
@@ -88,7 +63,17 @@ impl Certificates {
             }
         }
         self.applied = read;
-        replaced
+    }
+}
+
+fn log_replaced(identity: &TlsIdentity) {
+    let expires = format_rfc3339_seconds(identity.expires());
+    tracing::info!(target: RELOAD_TARGET, %expires, "the TLS certificate was replaced");
+    if identity.remaining().is_none() {
+        tracing::warn!(target: RELOAD_TARGET, %expires, "the TLS certificate has expired: clients refuse it");
+    }
+    if identity.has_expired_authority() {
+        tracing::warn!(target: RELOAD_TARGET, "an authority of http.tls.client_ca_file has expired");
     }
 }
 

@@ -10,7 +10,7 @@ use actix_web::{
     middleware::Next,
     web::Data,
 };
-use animal_store_app::ApiKey;
+use animal_store_app::{ApiKey, ApiToken, Authenticate};
 use futures_util::FutureExt;
 use tracing::Instrument;
 
@@ -67,7 +67,7 @@ async fn find_key(
         .as_deref()
         .and_then(|limiter| Some((limiter, client_address(request)?)));
     let Some((limiter, client)) = limiter else {
-        return Ok(authenticate.execute(&token?).await?);
+        return look_up(authenticate, token).await;
     };
     let attempt = if let Some(attempt) = limiter.try_begin(client)? {
         attempt
@@ -78,10 +78,7 @@ async fn find_key(
     } else {
         limiter.begin(client).await?
     };
-    let found = match token {
-        Ok(token) => authenticate.execute(&token).await.map_err(ApiError::from),
-        Err(error) => Err(error),
-    };
+    let found = look_up(authenticate, token).await;
     let is_unauthorized = found
         .as_ref()
         .is_err_and(|error| error.status_code() == StatusCode::UNAUTHORIZED);
@@ -89,6 +86,13 @@ async fn find_key(
         attempt.fail();
     }
     found
+}
+
+async fn look_up(
+    authenticate: &Authenticate,
+    token: Result<ApiToken, ApiError>,
+) -> Result<Arc<ApiKey>, ApiError> {
+    Ok(authenticate.execute(&token?).await?)
 }
 
 fn data<T: 'static>(request: &ServiceRequest) -> &Data<T> {
@@ -107,7 +111,6 @@ mod tests {
         test::{TestRequest, call_service, init_service},
     };
     use animal_store_app::{
-        ApiToken,
         ports::{MockApiKeyDirectory, MockPetRepository},
         test_support::{api_key, api_key_id, unrecorded_uses},
     };

@@ -53,10 +53,10 @@ macro_rules! at_level {
 }
 
 /// Records the requests of a server.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct RequestLog {
-    /// Lines about requests that did not fail in the server have the level DEBUG instead of INFO.
-    pub(crate) is_quiet: bool,
+    /// Level of the lines about requests that did not fail in the server: INFO or DEBUG.
+    pub(crate) level: Level,
     pub(crate) live: Arc<ArcSwap<Live>>,
     pub(crate) metrics: Arc<HttpMetrics>,
 }
@@ -67,21 +67,13 @@ impl RequestLog {
         self.metrics.count_refusal(status);
         let status = status.as_u16();
         at_level!(
-            self.level(),
+            self.level,
             tracing::event!(status, client = client.map(display), "request refused")
         );
     }
 
     fn has_line(&self, status: StatusCode) -> bool {
         status.as_u16() >= 400 || !self.live.load().errors_only
-    }
-
-    fn level(&self) -> Level {
-        if self.is_quiet {
-            Level::DEBUG
-        } else {
-            Level::INFO
-        }
     }
 }
 
@@ -106,7 +98,7 @@ where
         let level = if response.status().is_server_error() {
             Level::ERROR
         } else {
-            log.level()
+            log.level
         };
         let duration = start.elapsed();
         if log.has_line(response.status()) {
@@ -218,7 +210,11 @@ mod tests {
 
     #[test]
     fn an_error_always_has_a_line_and_a_success_unless_only_errors_are_logged() {
-        let log = RequestLog::default();
+        let log = RequestLog {
+            level: Level::INFO,
+            live: Arc::default(),
+            metrics: Arc::default(),
+        };
         let is_logged = |status| log.has_line(StatusCode::from_u16(status).unwrap());
         let statuses = [101, 200, 308, 400, 404, 503];
         assert_eq!(statuses.map(is_logged), [true; 6]);

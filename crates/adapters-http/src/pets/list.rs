@@ -32,10 +32,9 @@ pub(crate) async fn list_pets(
     if let Some(next) = page.next {
         response.insert_header((LINK, next_link(PublicUrl::of(&request), query, next)));
     }
-    let response = response
-        .content_type(JSON)
-        .body(pet_json::list_to_vec(&page.pets));
-    Ok(compression::negotiate(&request, response))
+    response.content_type(JSON);
+    let body = pet_json::list_to_vec(&page.pets);
+    Ok(compression::respond(&request, response, body))
 }
 
 /// The link to the next page (RFC 8288). Without a public URL it is relative to the URI of the request, so that it is
