@@ -5,7 +5,7 @@ use std::{
 
 use animal_store_app::{milliseconds, ports::StoreResult};
 
-use crate::{Sql, Value};
+use crate::Sql;
 
 /// The readings of a clock by which a store decides what has expired: one reading deletes nothing, because it may be
 /// wrong.
@@ -38,8 +38,8 @@ impl ClockReadings<i64> {
     /// Returns the reading by which this one may delete.
     pub(crate) fn read_proof(&self, sql: &mut dyn Sql) -> StoreResult<Option<i64>> {
         let mut rows = sql.rows(&format!("SELECT {}", self.proof()), &[])?;
-        let proof = rows.pop().and_then(|mut row| row.next().unless_null());
-        proof.map(Value::integer).transpose()
+        rows.pop()
+            .map_or(Ok(None), |mut row| row.optional_integer())
     }
 }
 

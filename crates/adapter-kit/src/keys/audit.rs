@@ -8,7 +8,7 @@ use animal_store_app::{
 
 use super::{
     reads::key_row,
-    sql::{Row, Sql, Value},
+    sql::{Row, Sql},
     statements,
 };
 use crate::ClockReadings;
@@ -21,12 +21,12 @@ pub(super) fn audit_log(sql: &mut dyn Sql) -> StoreResult<Vec<AuditEntry>> {
 }
 
 fn entry(mut row: Row) -> StoreResult<AuditEntry> {
-    let at = row.next().integer()?;
-    let by = row.next().text()?;
-    let change = row.next().text()?;
+    let at = row.integer()?;
+    let by = row.text()?;
+    let change = row.text()?;
     let key = key_row(&mut row)?.key()?;
-    let expires = row.next().unless_null().map(Value::integer).transpose()?;
-    let old_token_ends = row.next().unless_null().map(Value::integer).transpose()?;
+    let expires = row.optional_integer()?;
+    let old_token_ends = row.optional_integer()?;
     let entry = AuditEntry {
         at: from_milliseconds(at),
         by,

@@ -55,7 +55,7 @@ pub(super) fn apply(sql: &mut dyn Sql, change: &ApiKeyChange, by: &str) -> Store
 /// Returns the version of the last change. No other change is made until the end of the transaction.
 pub(super) fn lock_version(sql: &mut dyn Sql) -> StoreResult<i64> {
     let statement = format!("{} {}", statements::SELECT_VERSION, sql.row_lock());
-    state_row(sql, &statement)?.next().integer()
+    state_row(sql, &statement)?.integer()
 }
 
 /// Deletes the uses of the key of a change.

@@ -8,13 +8,12 @@ use animal_store_app::{
 };
 
 use super::{
-    sql::{Row, Sql, Value, corrupt},
+    sql::{Row, Sql, corrupt},
     statements,
 };
 use crate::{KeyCounts, KeyDelta, KeyState, StoredKey};
 
 /// The columns of a key, whose content may be malformed.
-#[derive(PartialEq, Eq)]
 pub(super) struct KeyRow {
     pub(super) id: String,
     label: String,
@@ -36,9 +35,9 @@ impl KeyRow {
 /// Reads the first columns of a row.
 pub(super) fn key_row(row: &mut Row) -> StoreResult<KeyRow> {
     Ok(KeyRow {
-        id: row.next().text()?,
-        label: row.next().text()?,
-        scopes: row.next().text()?,
+        id: row.text()?,
+        label: row.text()?,
+        scopes: row.text()?,
     })
 }
 
@@ -48,30 +47,48 @@ pub(super) fn list(sql: &mut dyn Sql) -> StoreResult<Vec<IssuedApiKey>> {
     issued_keys(sql.rows(statements::SELECT_VALID, &[milliseconds(now).into()])?)
 }
 
-/// Returns the keys of rows with valid tokens, which are in the order of the ids.
-pub(super) fn issued_keys(rows: Vec<Row>) -> StoreResult<Vec<IssuedApiKey>> {
-    let mut keys: Vec<IssuedApiKey> = Vec::new();
+/// The rows of a key: one for each token, or one without a token.
+struct KeyRows {
+    key: KeyRow,
+    /// The other columns.
+    tokens: Vec<Row>,
+}
+
+/// Groups rows, which are in the order of the ids.
+fn grouped(rows: Vec<Row>) -> StoreResult<Vec<KeyRows>> {
+    let mut groups: Vec<KeyRows> = Vec::new();
     for mut row in rows {
-        let stored = key_row(&mut row)?;
-        let token = issued_token(&mut row, &stored)?;
-        let key = stored.key()?;
-        match keys.last_mut() {
-            Some(last) if last.key.id == key.id => last.tokens.push(token),
-            _ => keys.push(IssuedApiKey {
+        let key = key_row(&mut row)?;
+        match groups.last_mut() {
+            Some(last) if last.key.id == key.id => last.tokens.push(row),
+            _ => groups.push(KeyRows {
                 key,
-                tokens: vec![token],
+                tokens: vec![row],
             }),
         }
+    }
+    Ok(groups)
+}
+
+/// Returns the keys of rows that all have a token.
+pub(super) fn issued_keys(rows: Vec<Row>) -> StoreResult<Vec<IssuedApiKey>> {
+    let mut keys = Vec::new();
+    for KeyRows { key, tokens } in grouped(rows)? {
+        let tokens = tokens.into_iter().map(|row| issued_token(row, &key));
+        keys.push(IssuedApiKey {
+            tokens: tokens.collect::<StoreResult<_>>()?,
+            key: key.key()?,
+        });
     }
     Ok(keys)
 }
 
-fn issued_token(row: &mut Row, key: &KeyRow) -> StoreResult<IssuedToken> {
-    let digest = digest(&row.next().bytes()?);
+fn issued_token(mut row: Row, key: &KeyRow) -> StoreResult<IssuedToken> {
+    let digest = row.optional_bytes()?.as_deref().and_then(digest);
     let digest = digest.ok_or_else(|| key.corrupt("the digest of a token is malformed"))?;
-    let last_four = row.next().text()?;
-    let created = row.next().integer()?;
-    let expires = row.next().unless_null().map(Value::integer).transpose()?;
+    let last_four = row.text()?;
+    let created = row.integer()?;
+    let expires = row.optional_integer()?;
     IssuedToken::from_stored(digest, last_four, created, expires)
         .map_err(|problem| key.corrupt(problem))
 }
@@ -94,22 +111,49 @@ pub fn read_delta(sql: &mut dyn Sql, known: Option<&KeyState>) -> StoreResult<Op
     if let Some(known) = known {
         let values = [known.version.into(), known.mark.as_slice().into()];
         let mut rows = sql.rows(statements::COUNT_MARKS, &values)?;
-        let marks = rows.pop().map_or(Ok(0), |mut row| row.next().integer())?;
+        let marks = rows.pop().map_or(Ok(0), |mut row| row.integer())?;
         since = state.continues(known, marks).then_some(known.version);
     }
     let from = since.unwrap_or(i64::MIN);
-    let found = found_keys(sql.rows(statements::SELECT_CHANGED, &[from.into()])?)?;
-    if since.is_none() && found.counts != state.counts {
+    let mut keys = Vec::new();
+    let mut counts = KeyCounts::default();
+    for rows in grouped(sql.rows(statements::SELECT_CHANGED, &[from.into()])?)? {
+        keys.push(stored_key(rows, &mut counts)?);
+    }
+    if since.is_none() && counts != state.counts {
         return Err(corrupt(format!(
-            "the store has {}, and its state says {}: a restore is not complete, or rows were changed by hand",
-            found.counts, state.counts
+            "the store has {counts}, and its state says {}: a restore is not complete, or rows were changed by hand",
+            state.counts
         )));
     }
     Ok(Some(KeyDelta {
         state,
-        keys: found.keys,
+        keys,
         is_complete: since.is_none(),
     }))
+}
+
+/// Returns a key for a directory, and counts its rows.
+fn stored_key(rows: KeyRows, counts: &mut KeyCounts) -> StoreResult<StoredKey> {
+    let KeyRows { key, tokens } = rows;
+    counts.keys += 1;
+    let mut stored = StoredKey {
+        key: key.key().map(Arc::new).map_err(|failure| failure.reason()),
+        id: key.id,
+        tokens: Vec::new(),
+    };
+    for mut row in tokens {
+        let Some(bytes) = row.optional_bytes()? else {
+            continue;
+        };
+        let expires = row.optional_integer()?.map(from_milliseconds);
+        counts.tokens += 1;
+        // No token has a malformed digest.
+        if let Some(digest) = digest(&bytes) {
+            stored.tokens.push((digest, expires));
+        }
+    }
+    Ok(stored)
 }
 
 /// Runs a statement on the only row of the state, and returns what it selects.
@@ -125,48 +169,11 @@ pub(super) fn state_row(sql: &mut dyn Sql, statement: &str) -> StoreResult<Row> 
 /// See [`StoreFailure`].
 pub fn key_state(row: &mut Row) -> StoreResult<KeyState> {
     Ok(KeyState {
-        version: row.next().integer()?,
-        mark: row.next().bytes()?,
+        version: row.integer()?,
+        mark: row.optional_bytes()?.unwrap_or_default(),
         counts: KeyCounts {
-            keys: row.next().integer()?,
-            tokens: row.next().integer()?,
+            keys: row.integer()?,
+            tokens: row.integer()?,
         },
     })
-}
-
-/// The keys of some rows.
-struct FoundKeys {
-    keys: Vec<StoredKey>,
-    counts: KeyCounts,
-}
-
-/// Returns the keys of rows, which are in the order of the ids. Keys without tokens are included.
-fn found_keys(rows: Vec<Row>) -> StoreResult<FoundKeys> {
-    let mut keys: Vec<StoredKey> = Vec::new();
-    let mut counts = KeyCounts::default();
-    for mut row in rows {
-        let stored = key_row(&mut row)?;
-        let token = row.next().unless_null();
-        let expires = row.next().unless_null().map(Value::integer).transpose()?;
-        if keys.last().is_none_or(|last| last.id != stored.id) {
-            counts.keys += 1;
-            keys.push(StoredKey {
-                key: stored
-                    .key()
-                    .map(Arc::new)
-                    .map_err(|failure| failure.reason()),
-                id: stored.id,
-                tokens: Vec::new(),
-            });
-        }
-        let (Some(token), Some(key)) = (token, keys.last_mut()) else {
-            continue;
-        };
-        counts.tokens += 1;
-        // No token has a malformed digest.
-        if let Some(digest) = digest(&token.bytes()?) {
-            key.tokens.push((digest, expires.map(from_milliseconds)));
-        }
-    }
-    Ok(FoundKeys { keys, counts })
 }

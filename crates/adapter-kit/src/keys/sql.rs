@@ -87,38 +87,46 @@ impl Row {
         Self(values.into_iter())
     }
 
-    /// Returns the value of the next column.
-    pub(crate) fn next(&mut self) -> Value {
+    /// Returns the integer of the next column.
+    pub(super) fn integer(&mut self) -> StoreResult<i64> {
+        match self.next() {
+            Value::Integer(number) => Ok(number),
+            other => Err(other.is_not("an integer")),
+        }
+    }
+
+    /// Returns the integer of the next column, which may be absent.
+    pub(crate) fn optional_integer(&mut self) -> StoreResult<Option<i64>> {
+        match self.next() {
+            Value::Null => Ok(None),
+            Value::Integer(number) => Ok(Some(number)),
+            other => Err(other.is_not("an integer")),
+        }
+    }
+
+    /// Returns the text of the next column.
+    pub(super) fn text(&mut self) -> StoreResult<String> {
+        match self.next() {
+            Value::Text(text) => Ok(text),
+            other => Err(other.is_not("a text")),
+        }
+    }
+
+    /// Returns the bytes of the next column, which may be absent.
+    pub(super) fn optional_bytes(&mut self) -> StoreResult<Option<Vec<u8>>> {
+        match self.next() {
+            Value::Null => Ok(None),
+            Value::Bytes(bytes) => Ok(Some(bytes)),
+            other => Err(other.is_not("bytes")),
+        }
+    }
+
+    fn next(&mut self) -> Value {
         self.0.next().unwrap_or(Value::Null)
     }
 }
 
 impl Value {
-    pub(crate) fn integer(self) -> StoreResult<i64> {
-        match self {
-            Self::Integer(number) => Ok(number),
-            other => Err(other.is_not("an integer")),
-        }
-    }
-
-    pub(super) fn text(self) -> StoreResult<String> {
-        match self {
-            Self::Text(text) => Ok(text),
-            other => Err(other.is_not("a text")),
-        }
-    }
-
-    pub(super) fn bytes(self) -> StoreResult<Vec<u8>> {
-        match self {
-            Self::Bytes(bytes) => Ok(bytes),
-            other => Err(other.is_not("bytes")),
-        }
-    }
-
-    pub(crate) fn unless_null(self) -> Option<Self> {
-        (self != Self::Null).then_some(self)
-    }
-
     fn is_not(&self, expected: &str) -> StoreFailure {
         corrupt(format!(
             "a column of the API keys has {self:?}, and not {expected}"

@@ -17,13 +17,13 @@ pub(super) fn list_uses(sql: &mut dyn Sql) -> StoreResult<RecordedUses> {
     let now = sql.now()?;
     let mut uses = RecordedUses::default();
     for mut row in sql.rows(statements::SELECT_USES_SINCE, &[])? {
-        let since = row.next().unless_null().map(Value::integer).transpose()?;
+        let since = row.optional_integer()?;
         uses.since = since.map(time);
     }
     for mut row in sql.rows(statements::SELECT_USES, &[milliseconds(now).into()])? {
-        let id = row.next().text()?;
-        let number = row.next().integer()?;
-        let last_used_at = row.next().integer()?;
+        let id = row.text()?;
+        let number = row.integer()?;
+        let last_used_at = row.integer()?;
         // Another release may have written another kind.
         let kind = ApiKeyUse::ALL
             .into_iter()
