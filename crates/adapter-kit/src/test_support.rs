@@ -33,7 +33,7 @@ macro_rules! sql_api_key_store_contract {
             a_first_key_is_added_before_any_change_only,
             a_clock_that_is_ahead_during_one_change_deletes_no_valid_token_and_no_entry,
             a_key_whose_label_is_refused_today_works,
-            a_revocation_deletes_the_tokens_and_uses_and_only_changes_of_keys_have_versions,
+            a_revocation_ends_tokens_and_uses_and_only_changes_of_keys_have_versions,
             a_revocation_that_cannot_be_recorded_is_done,
             a_store_in_place_of_the_known_one_has_only_its_own_keys,
             a_store_that_is_being_restored_has_no_key_until_it_is_complete,

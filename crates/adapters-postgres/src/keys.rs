@@ -44,9 +44,6 @@ const READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL r
 /// Index scans for a few keys, whatever the number of keys.
 const FEW_KEYS: &str = "SET LOCAL enable_nestloop = on; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off";
 
-/// Waits for no use of an API key.
-const BRIEFLY: &str = "SET LOCAL lock_timeout = 100";
-
 /// Changes and lists API keys in a database. Its instances serve requests at the same time.
 pub type PgApiKeyStore = SqlApiKeyStore<Database>;
 
@@ -101,13 +98,12 @@ impl KeySession for Session {
         match access {
             Access::Read => connection.run(READ).await?,
             Access::Write => connection.begin(FEW_KEYS).await?,
-            Access::WriteBriefly => connection.begin(&format!("{FEW_KEYS}; {BRIEFLY}")).await?,
         }
         let mut transaction = Transaction {
             connection,
             timeout: match access {
                 Access::Read => READ_TIMEOUT,
-                Access::Write | Access::WriteBriefly => self.database.settings.timeout,
+                Access::Write => self.database.settings.timeout,
             },
             runtime: Handle::current(),
         };
@@ -121,7 +117,7 @@ impl KeySession for Session {
         match access {
             // It changes nothing, so it has no unknown outcome.
             Access::Read => connection.run("COMMIT").await?,
-            Access::Write | Access::WriteBriefly => connection.commit().await?,
+            Access::Write => connection.commit().await?,
         }
         self.connection = Some(connection);
         Ok(result)

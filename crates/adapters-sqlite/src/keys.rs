@@ -76,7 +76,7 @@ impl KeySession for Session {
         let work = |connection: &mut SqliteConnection| work(&mut Transaction(connection));
         Ok(match access {
             Access::Read => self.read(work).await?,
-            Access::Write | Access::WriteBriefly => self.change(work).await?,
+            Access::Write => self.change(work).await?,
         })
     }
 

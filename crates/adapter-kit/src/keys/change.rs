@@ -44,7 +44,8 @@ pub(super) fn apply(sql: &mut dyn Sql, change: &ApiKeyChange, by: &str) -> Store
     let growth = write_key(sql, change, &changed, version)?;
     write_state(sql, version, growth, now)?;
     if changed.before.is_none() {
-        delete_uses(sql, change)?;
+        // Those of a revoked key with this id.
+        sql.rows(statements::DELETE_USES, &[change.id().as_str().into()])?;
     }
     if !matches!(change, ApiKeyChange::Revoke(_)) {
         append_audit(sql, AuditEntry::of(change, &changed, by), now)?;
@@ -56,12 +57,6 @@ pub(super) fn apply(sql: &mut dyn Sql, change: &ApiKeyChange, by: &str) -> Store
 pub(super) fn lock_version(sql: &mut dyn Sql) -> StoreResult<i64> {
     let statement = format!("{} {}", statements::SELECT_VERSION, sql.row_lock());
     state_row(sql, &statement)?.integer()
-}
-
-/// Deletes the uses of the key of a change.
-pub(super) fn delete_uses(sql: &mut dyn Sql, change: &ApiKeyChange) -> StoreResult<()> {
-    sql.rows(statements::DELETE_USES, &[change.id().as_str().into()])?;
-    Ok(())
 }
 
 fn find_before(

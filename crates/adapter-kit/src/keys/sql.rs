@@ -41,8 +41,6 @@ pub enum Access {
     Read,
     /// Writes a few rows. It sees the commits that it has waited for.
     Write,
-    /// Writes like [`Write`](Self::Write), and fails soon if it has to wait for a lock.
-    WriteBriefly,
 }
 
 /// A transaction.

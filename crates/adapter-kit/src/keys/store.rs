@@ -83,7 +83,7 @@ impl<D: KeyDatabase> SqlApiKeyStore<D> {
     ) -> Result<bool, ApiKeyChangeError> {
         let change = ApiKeyChange::Add(key, token);
         let by = by.to_owned();
-        let added = self.write(Access::Write, move |sql| {
+        let added = self.write(move |sql| {
             if change::lock_version(sql)? > 0 {
                 return Ok(None);
             }
@@ -96,26 +96,22 @@ impl<D: KeyDatabase> SqlApiKeyStore<D> {
         }
     }
 
-    /// Ends a revocation that is committed: records it, and deletes the uses of the key. A key without tokens has no
-    /// use in any list.
-    async fn end_revocation(&self, change: ApiKeyChange, changed: &ChangedApiKey, by: &str) {
-        let id = change.id().clone();
-        let entry = AuditEntry::of(&change, changed, by);
+    /// Records a revocation that is committed.
+    async fn record_revocation(&self, change: &ApiKeyChange, changed: &ChangedApiKey, by: &str) {
+        let entry = AuditEntry::of(change, changed, by);
         let at = changed.at;
-        let record = self.write(Access::Write, move |sql| append_audit(sql, entry, at));
+        let record = self.write(move |sql| append_audit(sql, entry, at));
         if let Err(failure) = record.await {
-            log_unrecorded_revocation(&id, by, &failure.reason());
+            log_unrecorded_revocation(change.id(), by, &failure.reason());
         }
-        let forget = move |sql: &mut dyn Sql| change::delete_uses(sql, &change);
-        let _ = self.write(Access::WriteBriefly, forget).await;
     }
 
     async fn write<T: Send + 'static>(
         &self,
-        access: Access,
         work: impl FnOnce(&mut dyn Sql) -> StoreResult<T> + Send + 'static,
     ) -> StoreResult<T> {
-        self.changes.lock().await.transact(access, work).await
+        let mut session = self.changes.lock().await;
+        session.transact(Access::Write, work).await
     }
 
     async fn read<T: Send + 'static>(
@@ -136,14 +132,14 @@ impl<D: KeyDatabase> ApiKeyStore for SqlApiKeyStore<D> {
         let applied = {
             let change = change.clone();
             let by = by.to_owned();
-            self.write(Access::Write, move |sql| change::apply(sql, &change, &by))
+            self.write(move |sql| change::apply(sql, &change, &by))
         };
         let changed = match applied.await? {
             Outcome::Changed(changed) => changed,
             Outcome::Refused(refusal) => return Err(refusal.into()),
         };
         if matches!(change, ApiKeyChange::Revoke(_)) {
-            self.end_revocation(change, &changed, by).await;
+            self.record_revocation(&change, &changed, by).await;
         }
         Ok(changed)
     }
@@ -165,7 +161,7 @@ impl<D: KeyDatabase> ApiKeyStore for SqlApiKeyStore<D> {
             let now = sql.now()?;
             append_audit(sql, entries, now)
         };
-        self.write(Access::Write, append).await
+        self.write(append).await
     }
 
     async fn check_writable(&self) -> StoreResult<()> {
