@@ -8,7 +8,7 @@
 //! their ids is in flight, and afterwards the sequence is beyond them. The sequence never moves backwards.
 //!
 //! **Proof.** The contract suite `bulk_storage`, and in `tests/postgres`: `bulk.rs` (concurrent creates, invalid rows),
-//! `bulk_faults.rs` (lost connections, a restricted user).
+//! `bulk_faults.rs` (frozen connections, a restricted user).
 
 mod snapshot;
 

@@ -47,6 +47,25 @@ pub(crate) struct ConnectionSettings {
 }
 
 impl ConnectionSettings {
+    /// Creates the settings of connections of which none is open.
+    pub(crate) fn new(
+        endpoint: PgEndpoint,
+        postgres: PostgresSettings,
+        metrics: Metrics,
+        schema_ready: watch::Receiver<bool>,
+    ) -> Self {
+        Self {
+            endpoint,
+            postgres,
+            outage: Outage::default(),
+            metrics: Arc::new(metrics),
+            schema_ready,
+            demoted: watch::Sender::default(),
+            must_probe: Arc::default(),
+            panicked: watch::Sender::default(),
+        }
+    }
+
     /// Opens a connection within the connect timeout, and within the same timeout makes the settings of its
     /// transactions, unless a pooler assigns a server connection to each transaction.
     pub(crate) async fn connect(&self) -> Result<(Client, ConnectionTask), ConnectionError> {

@@ -149,34 +149,56 @@ mod tests {
             .count()
     }
 
-    /// With others in its batch, each smaller batch that has the retry would wait for the lock again.
-    #[tokio::test(start_paused = true)]
-    async fn the_retry_of_a_create_whose_record_is_locked_is_alone_in_its_batch() {
+    /// Creates whose timeout is a second, and the batches of those with a key.
+    fn creates() -> (Creates, Taker<Create>) {
         let [metrics] = QueueMetrics::register(&mut Registry::default(), ["create"]);
-        let [(plain, _), (keyed, takers)] = [(); 2].map(|()| queue(10, None, metrics.clone()));
-        let taker = takers.taker();
-        let timeout = Duration::from_secs(1);
+        let outcome_timeout = Some(Duration::from_secs(8));
+        let [(plain, _), (keyed, takers)] =
+            [(); 2].map(|()| queue(10, outcome_timeout, metrics.clone()));
         let creates = Creates {
             plain,
             keyed,
             in_flight_keys: Arc::default(),
-            timeout,
+            timeout: Duration::from_secs(1),
         };
-        let add = |key| {
-            let idempotency_key = Some(IdempotencyKey::new(api_key_id("key"), key));
-            creates.add(AddPet {
-                pet: new_pet(),
-                idempotency_key,
-            })
+        (creates, takers.taker())
+    }
+
+    async fn add(creates: &Creates, key: &str) -> Result<AddedPet, AddPetError> {
+        let idempotency_key = Some(IdempotencyKey::new(api_key_id("key"), key));
+        let pet = new_pet();
+        let request = AddPet {
+            pet,
+            idempotency_key,
         };
-        let mut locked = join_all(["one", "two"].map(add));
+        creates.add(request).await
+    }
+
+    /// With others in its batch, each smaller batch that has the retry would wait for the lock again.
+    #[tokio::test(start_paused = true)]
+    async fn the_retry_of_a_create_whose_record_is_locked_is_alone_in_its_batch() {
+        let (creates, taker) = creates();
+        let mut locked = join_all(["one", "two"].map(|key| add(&creates, key)));
         assert!((&mut locked).now_or_never().is_none());
         assert_eq!(refuse(&taker), 2);
         timeout_at(Instant::now() + MAX_PAUSE, &mut locked)
             .await
             .expect_err("the retries wait");
-        let mut other = Box::pin(add("other"));
+        let mut other = Box::pin(add(&creates, "other"));
         assert!((&mut other).now_or_never().is_none());
         assert_eq!([(); 4].map(|()| refuse(&taker)), [1, 1, 1, 0]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_create_whose_key_is_in_flight_for_its_timeout_conflicts_and_is_not_sent() {
+        let (creates, taker) = creates();
+        let mut first = Box::pin(add(&creates, "one"));
+        assert!((&mut first).now_or_never().is_none());
+        let sent = taker.take(MAX_BATCH);
+        let again = add(&creates, "one").await;
+        assert!(matches!(again, Err(AddPetError::IdempotencyConflict)));
+        assert_eq!(refuse(&taker), 0);
+        assert!((&mut first).now_or_never().is_none());
+        assert_eq!(sent.len(), 1);
     }
 }

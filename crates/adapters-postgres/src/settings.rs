@@ -75,28 +75,15 @@ impl PostgresSettings {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-
-    pub(crate) const SETTINGS: PostgresSettings = PostgresSettings {
-        schema: SchemaMode::Check,
-        required_at_start: true,
-        connections_per_worker: 4,
-        transaction_pooling: false,
-        probe_interval: Duration::from_secs(1),
-        connect_timeout: Duration::from_secs(1),
-        timeout: Duration::from_secs(2),
-        max_waiting_reads: 1,
-        max_waiting_creates: 1,
-        idempotency_retention: Duration::from_secs(1),
-    };
 
     #[test]
     fn a_slow_statement_ends_before_the_timeout_for_its_response() {
         for (timeout, statement, idle) in [(2_000_000, 1_500, 2_000), (999, 1, 1)] {
             let settings = PostgresSettings {
                 timeout: Duration::from_micros(timeout),
-                ..SETTINGS
+                ..PostgresSettings::default()
             };
             let expected = format!(
                 "SET LOCAL statement_timeout = {statement}; SET LOCAL idle_in_transaction_session_timeout = {idle}; "

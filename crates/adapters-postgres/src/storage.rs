@@ -1,6 +1,5 @@
 use std::{sync::Arc, time::Duration};
 
-use animal_store_adapter_kit::Outage;
 use animal_store_app::ports::Readiness;
 use prometheus_client::registry::Registry;
 use tokio::{
@@ -46,7 +45,7 @@ impl PgStorage {
         settings: PostgresSettings,
         registry: &mut Registry,
     ) -> Result<(Self, JoinHandle<()>), MigrationError> {
-        let metrics = Arc::new(Metrics::new(registry));
+        let metrics = Metrics::new(registry);
         let endpoint = endpoint
             .named(settings.transaction_pooling)
             .of_primary(settings.transaction_pooling);
@@ -77,16 +76,7 @@ impl PgStorage {
         if let Some(error) = error {
             return Err(error);
         }
-        let connections = ConnectionSettings {
-            endpoint,
-            postgres: settings,
-            outage: Outage::default(),
-            metrics,
-            schema_ready,
-            demoted: watch::Sender::default(),
-            must_probe: Arc::default(),
-            panicked: watch::Sender::default(),
-        };
+        let connections = ConnectionSettings::new(endpoint, settings, metrics, schema_ready);
         let (creates, writers) = Creates::start(&connections);
         let creates = Arc::new(creates);
         let readiness = Arc::new(PgReadiness::new(&connections, &creates));

@@ -40,35 +40,3 @@ impl Replacement {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use tokio::time::advance;
-
-    use super::*;
-
-    #[test]
-    fn after_each_batch_that_a_new_session_executes_another_replacement_is_allowed() {
-        let mut replacement = Replacement::default();
-        for _ in 0..3 {
-            assert!(replacement.begin());
-            replacement.end();
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn an_error_that_recurs_in_a_new_session_replaces_one_session_per_second() {
-        let mut replacement = Replacement::default();
-        for _ in 0..3 {
-            assert!(replacement.begin());
-            for _ in 0..2 {
-                assert!(!replacement.begin());
-                replacement.end();
-            }
-            for _ in 0..2 {
-                assert!(!replacement.begin());
-                advance(PAUSE / 2).await;
-            }
-        }
-    }
-}

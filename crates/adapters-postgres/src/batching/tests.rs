@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use animal_store_adapter_kit::{Outage, queue::Request};
+use animal_store_adapter_kit::queue::Request;
 use animal_store_app::ports::StoreFailure;
 use futures_util::FutureExt;
 use prometheus_client::{encoding::text::encode, registry::Registry};
@@ -21,10 +21,9 @@ use tokio_postgres::Client;
 use super::*;
 use crate::{
     PgEndpoint, PostgresSettings,
-    connection::ConnectionTask,
+    connection::{ConnectionSettings, ConnectionTask},
     error::ConnectionError,
-    metrics::{ConnectionMetrics, Metrics},
-    settings::tests::SETTINGS,
+    metrics::{Count, Metrics},
 };
 
 const TIMEOUT: Duration = Duration::from_secs(1);
@@ -136,25 +135,19 @@ struct World {
 impl World {
     fn start(purpose: Purpose, connections: usize, attempts: &[Attempt]) -> Self {
         ATTEMPTS.set(attempts.iter().copied().collect());
-        let ((schema, schema_ready), mut registry) = (watch::channel(true), Registry::default());
-        let settings = ConnectionSettings {
-            endpoint: PgEndpoint::parse(&"postgres://user@127.0.0.1/pets?sslmode=disable".into())
-                .unwrap(),
-            postgres: PostgresSettings {
-                connect_timeout: TIMEOUT,
-                timeout: TIMEOUT,
-                connections_per_worker: connections,
-                max_waiting_reads: 10,
-                max_waiting_creates: 10,
-                ..SETTINGS
-            },
-            outage: Outage::default(),
-            metrics: Arc::new(Metrics::new(&mut registry)),
-            schema_ready,
-            demoted: watch::Sender::default(),
-            must_probe: Arc::default(),
-            panicked: watch::Sender::default(),
+        let (schema, schema_ready) = watch::channel(true);
+        let mut registry = Registry::default();
+        let endpoint = PgEndpoint::parse(&"postgres://127.0.0.1/pets".into()).unwrap();
+        let postgres = PostgresSettings {
+            connect_timeout: TIMEOUT,
+            timeout: TIMEOUT,
+            connections_per_worker: connections,
+            max_waiting_reads: 10,
+            max_waiting_creates: 10,
+            ..PostgresSettings::default()
         };
+        let metrics = Metrics::new(&mut registry);
+        let settings = ConnectionSettings::new(endpoint, postgres, metrics, schema_ready);
         let (sender, dispatchers) = batching::<Fake>(purpose, &settings);
         Self {
             sender,
@@ -169,10 +162,18 @@ impl World {
         self.sender.send(ask, TIMEOUT).await
     }
 
-    fn has_metric(&self, sample: &str) -> bool {
+    /// The value of a metric, without the prefix of its name.
+    fn metric(&self, series: &str) -> String {
         let mut text = String::new();
         encode(&mut text, &self.registry).unwrap();
-        text.lines().any(|line| line == sample)
+        let prefix = format!("storage_{series} ");
+        let value = text.lines().find_map(|line| line.strip_prefix(&prefix));
+        value.unwrap().to_owned()
+    }
+
+    fn seconds(&self, name: &str) -> f64 {
+        let sum = self.metric(&format!("{name}_seconds_sum{{kind=\"read\"}}"));
+        sum.parse().unwrap()
     }
 
     fn connected(&self) -> u64 {
@@ -187,15 +188,14 @@ fn is_unavailable(result: &Result<(), StoreFailure>) -> bool {
 #[tokio::test(start_paused = true)]
 async fn a_panic_fails_its_batch_and_the_dispatcher_goes_on_with_another_connection() {
     let reads = World::start(Reads, 1, &[]);
-    for failures in 1..=2 {
+    for failures in ["1", "2"] {
         assert!(is_unavailable(&reads.send(Panic).await));
         assert_eq!(reads.connected(), 0);
         sleep(AFTER_A_PAUSE * 2).await;
         reads.send(Answer).await.unwrap();
         assert_eq!(reads.connected(), 1);
-        assert!(reads.has_metric(&format!(
-            "storage_failures_total{{reason=\"unavailable\"}} {failures}"
-        )));
+        let counted = reads.metric("failures_total{reason=\"unavailable\"}");
+        assert_eq!(counted, failures);
     }
 
     let creates = World::start(Creates, 1, &[]);
@@ -204,7 +204,8 @@ async fn a_panic_fails_its_batch_and_the_dispatcher_goes_on_with_another_connect
         matches!(lost, Err(StoreFailure::OutcomeUnknown(_))),
         "{lost:?}"
     );
-    assert!(creates.has_metric("storage_failures_total{reason=\"outcome_unknown\"} 1"));
+    let counted = creates.metric("failures_total{reason=\"outcome_unknown\"}");
+    assert_eq!(counted, "1");
     sleep(AFTER_A_PAUSE).await;
     creates.send(Answer).await.unwrap();
 }
@@ -223,12 +224,8 @@ async fn without_a_connection_requests_fail_at_once_but_wait_for_the_first_attem
         sleep(AFTER_A_PAUSE).await;
     }
     assert_eq!(ATTEMPTS_MADE.get(), 2);
-
-    let connected = World::start(Reads, 1, &[]);
-    connected
-        .send(Answer)
-        .await
-        .expect("the first attempt succeeds");
+    let connections = world.settings.metrics.connections(Reads);
+    assert_eq!(connections.unavailable.get(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -250,11 +247,9 @@ async fn the_next_batch_leaves_on_another_connection_only_if_a_batch_is_slow() {
         sleep(A_MOMENT).await;
         let start = Instant::now();
         world.send(Answer).await.unwrap();
-        assert!(
-            (A_MOMENT * 3..AFTER_A_PAUSE).contains(&start.elapsed()),
-            "{:?}",
-            start.elapsed()
-        );
+        let delay = start.elapsed();
+        assert!((A_MOMENT * 3..AFTER_A_PAUSE).contains(&delay), "{delay:?}");
+        assert!(world.seconds("queue_wait") >= 0.003);
         for _ in 0..10 {
             world.send(Answer).await.unwrap();
         }
@@ -279,10 +274,15 @@ async fn a_request_whose_client_left_is_not_in_the_smaller_batches() {
     let (spoiling, other) = tokio::join!(spoiling, other);
     assert!(is_unavailable(&spoiling));
     other.unwrap();
-    assert_eq!(
-        BATCHES.take(),
-        [&[Answer, Spoil, Answer][..], &[Spoil], &[Answer]]
-    );
+    let batches: [&[Ask]; 3] = [&[Answer, Spoil, Answer], &[Spoil], &[Answer]];
+    assert_eq!(BATCHES.take(), batches);
+    // Each request waited once, and each batch is counted.
+    for name in ["queue_wait", "batch_duration"] {
+        let count = world.metric(&format!("{name}_seconds_count{{kind=\"read\"}}"));
+        assert_eq!(count, "3", "{name}");
+    }
+    let duration = world.seconds("batch_duration");
+    assert!((0.002..0.01).contains(&duration), "{duration}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -310,15 +310,13 @@ async fn a_dispatcher_ends_with_its_senders_even_if_it_connects() {
         sleep(AFTER_A_PAUSE).await;
         drop(world.sender);
         world.dispatchers.remove(0).await.unwrap();
-        let ConnectionMetrics {
-            connecting,
-            connected,
-            unavailable,
-        } = world.settings.metrics.connections(Creates);
-        assert_eq!(
-            (connecting.get(), connected.get(), unavailable.get()),
-            (0, 0, 0)
-        );
+        let metrics = world.settings.metrics.connections(Creates);
+        let counts = [
+            &metrics.connecting,
+            &metrics.connected,
+            &metrics.unavailable,
+        ];
+        assert_eq!(counts.map(Count::get), [0; 3]);
     }
 }
 
@@ -340,17 +338,18 @@ async fn requests_that_a_session_refuses_are_executed_again_in_a_new_one_without
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_that_every_session_reports_costs_two_sessions_per_second_and_no_other_request() {
+async fn an_error_that_every_session_reports_costs_a_session_per_second_and_no_other_request() {
     let world = World::start(Reads, 1, &[]);
     let refused = Refuse(usize::MAX);
-    for _ in 0..100 {
+    for _ in 0..250 {
         let (refused, other) = tokio::join!(world.send(refused), world.send(Answer));
         assert!(is_unavailable(&refused));
         other.unwrap();
         world.send(Answer).await.unwrap();
         sleep(A_MOMENT * 5).await;
     }
-    assert_eq!((ATTEMPTS_MADE.get(), world.connected()), (2, 1));
+    // The first one, and after each pause another one that reports the same.
+    assert_eq!((ATTEMPTS_MADE.get(), world.connected()), (3, 1));
 }
 
 #[tokio::test(start_paused = true)]

@@ -82,7 +82,7 @@ async fn touches_no_more_rows_than_it_adds(client: &Client, from: usize) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_batch_touches_no_more_rows_than_it_adds_whatever_the_tables_contain() {
     let database = empty_tables().await;
     let statement = captured_statement(&database).await;

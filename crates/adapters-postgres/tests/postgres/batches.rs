@@ -3,19 +3,21 @@
 use std::time::{Duration, Instant};
 
 use animal_store_adapters_postgres::PostgresSettings;
-use animal_store_app::ports::{AddPetError, StoreFailure};
+
 use futures_util::{FutureExt, future::join_all};
 use tokio::time::timeout;
 
 use crate::{
-    fixture::{AddResult, Fixture},
+    fixture::{AddResult, Fixture, NAMES, raise},
+    metrics::requests_and_batches,
     outcomes::{
-        Outcome, Success, TEST_TIMEOUT, Timeout, Unavailable, Unknown, add, add_outcome, wait_until,
+        Outcome, Success, TEST_TIMEOUT, Timeout, Unavailable, Unknown, add, add_outcome, reason,
+        wait_until,
     },
-    store::{Store, in_both_modes, settings},
+    store::{in_both_modes, settings},
 };
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn requests_that_wait_for_a_commit_share_the_next_one_up_to_a_thousand_pets() {
     in_both_modes(
         &PostgresSettings {
@@ -25,77 +27,44 @@ async fn requests_that_wait_for_a_commit_share_the_next_one_up_to_a_thousand_pet
         async |settings| {
             let fixture = Fixture::with(settings).await;
             let names: Vec<_> = (0..2500).map(|number| number.to_string()).collect();
-            let added = fixture
-                .add_together(&names.iter().map(String::as_str).collect::<Vec<_>>())
-                .await;
-            let added = added.into_iter().map(|added| added.expect("added"));
-            let added: Vec<_> = added
-                .map(|pet| format!("{} {}", pet.id().get(), pet.new_pet().name().as_str()))
-                .collect();
+            let added = fixture.add_together(&names).await;
+            let added = added.into_iter().map(|added| added.expect("added").id());
+            let added: Vec<_> = added.map(|id| id.get().to_string()).collect();
             let pets = "FROM pets WHERE name NOT IN ('Rex', 'first')";
-            let stored = fixture
-                .observer
-                .column(&format!("SELECT id || ' ' || name {pets} ORDER BY id"))
-                .await;
+            let stored = format!("SELECT id {pets} ORDER BY name::int");
+            let stored = fixture.observer.column(&stored).await;
             assert_eq!(stored, added, "each has its own id");
-            assert_eq!(
-                fixture.names().await,
-                names,
-                "ids ascend in the order of the requests"
-            );
+            assert_eq!(fixture.names().await, names, "in the order of the requests");
             let commits = format!("SELECT count(*) {pets} GROUP BY xmin::text ORDER BY min(id)");
-            assert_eq!(
-                fixture.observer.column(&commits).await,
-                ["1000", "1000", "500"]
-            );
+            let commits = fixture.observer.column(&commits).await;
+            assert_eq!(commits, ["1000", "1000", "500"]);
         },
     )
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_writer_ends_after_the_last_repository_is_dropped_and_every_request_has_its_response() {
-    in_both_modes(&settings(), async |settings| {
-        let fixture = Fixture::with(settings).await;
+    Fixture::in_both_modes(async |fixture| {
         let first = fixture.block().await;
         let left = fixture.begin("left");
-        let waiting: Vec<_> = (0..10)
-            .map(|number| fixture.begin(number.to_string()))
-            .collect();
-        let Fixture {
-            store:
-                Store {
-                    repository,
-                    storage,
-                    mut writer,
-                    ..
-                },
-            observer,
-            database: _database,
-        } = fixture;
-        drop((repository, storage));
+        let waiting = NAMES.map(|name| fixture.begin(name));
+        let mut writer = fixture.store.writer;
+        drop((fixture.store.repository, fixture.store.storage));
         // A pending add holds a repository. A statement that was sent is completed without its client.
         drop((first, left));
         assert!((&mut writer).now_or_never().is_none());
-        observer.unlock().await;
-        join_all(waiting)
-            .await
-            .iter()
-            .for_each(|added| assert_eq!(add_outcome(added), Success));
-        timeout(TEST_TIMEOUT, writer)
-            .await
-            .expect("the writer ends")
-            .expect("no panic");
-        assert_eq!(
-            (observer.named("first").await, observer.named("left").await),
-            (1, 0)
-        );
-        observer.wait_for_backends(0).await;
+        fixture.observer.unlock().await;
+        let added = join_all(waiting).await;
+        assert_eq!(outcomes(&added), [Success; NAMES.len()]);
+        let ended = timeout(TEST_TIMEOUT, writer).await;
+        ended.expect("the writer ends").expect("no panic");
+        assert_eq!(fixture.observer.named("first").await, 1);
+        assert_eq!(fixture.observer.named("left").await, 0);
+        fixture.observer.wait_for_backends(0).await;
     })
     .await;
 }
-
-const NAMES: [&str; 7] = ["a", "b", "bad", "c", "d", "e", "f"];
 
 fn outcomes(added: &[AddResult]) -> Vec<Outcome> {
     added.iter().map(add_outcome).collect()
@@ -114,19 +83,13 @@ async fn fails_alone(fixture: &Fixture, text: &str) {
     let added = fixture.add_together(&NAMES).await;
     assert_eq!(fixture.observer.backends().await, backends);
     assert_eq!(outcomes(&added), all_but(&["bad"], Unavailable));
-    let Err(AddPetError::Store(StoreFailure::Unavailable(cause))) = &added[2] else {
-        panic!("{added:?}")
-    };
-    let reason = cause.to_string();
+    let reason = reason(added[2].as_ref().expect_err("refused"));
     assert!(reason.contains(text), "{reason}");
     assert_eq!(fixture.names().await, ["a", "b", "c", "d", "e", "f"]);
     for (name, added) in NAMES.iter().zip(added) {
         if let Ok(pet) = added {
-            let id = fixture
-                .observer
-                .column(&format!("SELECT id FROM pets WHERE name = '{name}'"))
-                .await;
-            assert_eq!(id, [pet.id().get().to_string()]);
+            let stored = format!("pets WHERE name = '{name}' AND id = {}", pet.id().get());
+            assert_eq!(fixture.observer.count(&stored).await, 1);
         }
     }
 }
@@ -154,15 +117,9 @@ async fn fails_together(fixture: &Fixture, outcome: Outcome) {
         .await;
 }
 
-/// PL/pgSQL that refuses the bad row.
-fn raise(code: &str, message: &str) -> String {
-    format!("IF NEW.name = 'bad' THEN RAISE '{message}' USING ERRCODE = '{code}'; END IF")
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_violates_a_constraint_or_is_refused_at_commit_fails_alone() {
-    in_both_modes(&settings(), async |settings| {
-        let fixture = Fixture::with(settings).await;
+    Fixture::in_both_modes(async |fixture| {
         fixture
             .observer
             .run("ALTER TABLE pets ADD CONSTRAINT no_bad_ones CHECK (name <> 'bad')")
@@ -186,10 +143,9 @@ async fn a_row_that_violates_a_constraint_or_is_refused_at_commit_fails_alone() 
 }
 
 /// Exception of PL/pgSQL, of another language, insufficient privilege, a feature, a code of the operator's.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_a_trigger_refuses_fails_alone_whatever_the_code() {
-    in_both_modes(&settings(), async |settings| {
-        let fixture = Fixture::with(settings).await;
+    Fixture::in_both_modes(async |fixture| {
         for code in ["P0001", "38000", "42501", "0A000", "45000", "PT403"] {
             fixture.trigger(&raise(code, "refused")).await;
             fails_alone(&fixture, &format!("refused (SQLSTATE {code})")).await;
@@ -203,25 +159,27 @@ async fn a_row_that_a_trigger_refuses_fails_alone_whatever_the_code() {
 }
 
 /// The good ones share few commits: at most one per bad row and half of the batch that it is in.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn one_client_whose_pets_a_trigger_refuses_costs_the_others_few_commits() {
     let fixture = Fixture::new().await;
     fixture.trigger(&raise("P0001", "refused")).await;
     let names: Vec<_> = (0..1000)
         .map(|number| if number % 200 == 7 { "bad" } else { "good" })
         .collect();
+    let [requests, _] = requests_and_batches(&fixture.store.registry, "create");
     let added = fixture.add_together(&names).await;
     for (name, outcome) in names.iter().zip(outcomes(&added)) {
         assert_eq!(outcome == Success, *name == "good");
     }
-    let commits = "SELECT count(DISTINCT xmin::text) FROM pets WHERE name = 'good'";
-    let commits: usize = fixture.observer.column(commits).await[0]
-        .parse()
-        .expect("a number");
+    let commits = "(SELECT DISTINCT xmin::text FROM pets WHERE name = 'good') AS commits";
+    let commits = fixture.observer.count(commits).await;
     assert!((2..=50).contains(&commits), "{commits}");
+    // With the pet before them, each is counted once, however often its batch was split.
+    let [counted, _] = requests_and_batches(&fixture.store.registry, "create");
+    assert_eq!(counted, requests + 1001);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn any_other_failure_is_that_of_the_whole_batch() {
     // Disk full, cancelled statement, completion unknown.
     for (code, outcome) in [
@@ -238,10 +196,9 @@ async fn any_other_failure_is_that_of_the_whole_batch() {
 }
 
 /// Keys can be revoked meanwhile, and the next create is stored if there is space.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn after_a_full_disk_creates_pause_for_a_second() {
-    in_both_modes(&settings(), async |settings| {
-        let fixture = Fixture::with(settings).await;
+    Fixture::in_both_modes(async |fixture| {
         fixture.trigger(&raise("53100", "full")).await;
         let start = Instant::now();
         let repository = &fixture.store.repository;
@@ -252,50 +209,33 @@ async fn after_a_full_disk_creates_pause_for_a_second() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn after_a_conflict_with_another_transaction_a_batch_is_retried_once() {
-    in_both_modes(&settings(), async |settings| {
-        let fixture = Fixture::with(settings).await;
+    Fixture::in_both_modes(async |fixture| {
         for code in ["40001", "40P01"] {
             // A sequence also counts attempts that are rolled back.
             fixture
                 .observer
                 .run("DROP SEQUENCE IF EXISTS attempts; CREATE SEQUENCE attempts")
                 .await;
-            fixture
-                .trigger(
-                    &raise(code, "in the way")
-                        .replace(" THEN", " AND nextval('attempts') IN (1, 3, 4) THEN"),
-                )
-                .await;
-            assert_eq!(
-                outcomes(&fixture.add_together(&NAMES).await),
-                [Success; NAMES.len()]
-            );
+            let attempt = " AND nextval('attempts') IN (1, 3, 4) THEN";
+            let refuse = raise(code, "in the way").replace(" THEN", attempt);
+            fixture.trigger(&refuse).await;
+            let attempts = "SELECT last_value FROM attempts";
+            let added = fixture.add_together(&NAMES).await;
+            assert_eq!(outcomes(&added), [Success; NAMES.len()]);
             assert_eq!(fixture.names().await, NAMES);
-            assert_eq!(
-                fixture
-                    .observer
-                    .column("SELECT last_value FROM attempts")
-                    .await,
-                ["2"]
-            );
+            assert_eq!(fixture.observer.column(attempts).await, ["2"]);
 
             fixture.observer.run("DELETE FROM pets").await;
             fails_together(&fixture, Unavailable).await;
-            assert_eq!(
-                fixture
-                    .observer
-                    .column("SELECT last_value FROM attempts")
-                    .await,
-                ["4"]
-            );
+            assert_eq!(fixture.observer.column(attempts).await, ["4"]);
         }
     })
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_a_trigger_suppresses_fails_alone() {
     let fixture = Fixture::new().await;
     fixture
@@ -309,7 +249,7 @@ async fn a_row_that_a_trigger_suppresses_fails_alone() {
 }
 
 /// It was stored under an id that is not known.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn if_a_trigger_changes_an_id_the_outcome_is_unknown() {
     let fixture = Fixture::new().await;
     fixture

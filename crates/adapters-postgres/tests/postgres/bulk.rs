@@ -20,7 +20,7 @@ use crate::{
     fixture::Fixture,
     outcomes::{reason, wait_until},
     sql_session::SqlSession,
-    store::{endpoint, few_seconds, in_both_modes, settings, with_option},
+    store::{endpoint, few_seconds, settings, with_option},
 };
 
 pub(crate) fn bulk(url: &str) -> PgBulkStorage {
@@ -47,10 +47,9 @@ pub(crate) fn record(text: &str, pet_id: i64, expires_in: Duration) -> Idempoten
 }
 
 /// The create has taken its id from the sequence, and its row is not inserted yet.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_batch_waits_for_the_creates_in_flight() {
-    in_both_modes(&settings(), async |settings| {
-        let fixture = Fixture::with(settings).await;
+    Fixture::in_both_modes(async |fixture| {
         let bulk = Arc::new(bulk(fixture.database.url()));
         fixture
             .trigger("IF NEW.name = 'slow' THEN PERFORM pg_advisory_xact_lock(1); END IF")
@@ -68,7 +67,7 @@ async fn a_batch_waits_for_the_creates_in_flight() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn creates_that_begin_during_a_batch_get_greater_ids() {
     let fixture = Fixture::new().await;
     let bulk = Arc::new(bulk(fixture.database.url()));
@@ -87,7 +86,7 @@ async fn creates_that_begin_during_a_batch_get_greater_ids() {
     batch.await.expect("no panic").expect("added");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_invalid_row_is_reported_by_its_place() {
     let database = empty_tables().await;
     let bulk = bulk(database.url());
@@ -122,7 +121,7 @@ async fn an_invalid_row_is_reported_by_its_place() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_invalid_record_is_reported_by_its_place() {
     let database = empty_tables().await;
     let bulk = bulk(database.url());
@@ -156,7 +155,7 @@ async fn an_invalid_record_is_reported_by_its_place() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_pause_between_two_pages_ends_no_snapshot() {
     let database = empty_tables().await;
     let settings = few_seconds();
@@ -186,7 +185,7 @@ async fn a_pause_between_two_pages_ends_no_snapshot() {
     assert_eq!(snapshot.pets(after(2), 1).await.expect("a page").len(), 0);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn every_page_is_an_index_scan() {
     let database = empty_tables().await;
     database.sql(

@@ -1,4 +1,4 @@
-//! Bulk access whose connection fails, and that of a user with few permissions: a check names each missing one, and
+//! Bulk access over a frozen connection, and that of a user with few permissions: a check names each missing one, and
 //! grants of those are enough.
 
 use std::time::Duration;
@@ -8,7 +8,6 @@ use animal_store_app::{
     ports::{BulkStorage, StoreFailure},
     test_support::stored_pets,
 };
-use animal_store_test_servers::{FaultProxy, PgDatabase};
 use tokio::time::timeout;
 
 use crate::{
@@ -16,57 +15,8 @@ use crate::{
     explain::empty_tables,
     fixture::Fixture,
     outcomes::{PROMPT, reason},
-    sql_session::SqlSession,
-    store::{TIMEOUT, cut_when_held, in_both_modes, proxy_to, short_timeout},
+    store::{TIMEOUT, in_both_modes, proxy_to, short_timeout},
 };
-
-async fn proxied() -> (PgDatabase, FaultProxy, String) {
-    let database = empty_tables().await;
-    let (proxy, url) = proxy_to(database.url());
-    (database, proxy, url)
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_batch_that_is_cut_before_its_commit_was_sent_was_not_written() {
-    for text in ["LOCK TABLE", "INSERT INTO pets"] {
-        let (database, mut proxy, url) = proxied().await;
-        let bulk = bulk(&url);
-        proxy.hold(text);
-        let error = cut_when_held(&proxy, bulk.add_pets(stored_pets([9])))
-            .await
-            .expect_err("it was cut");
-        assert!(
-            matches!(error, StoreFailure::Unavailable(_)),
-            "{text}: {error:?}"
-        );
-        proxy.heal();
-        assert_eq!(database.sql("SELECT count(*) FROM pets"), "0");
-        bulk.add_pets(stored_pets([9]))
-            .await
-            .expect("the same storage connects again");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_batch_whose_commit_has_no_response_has_an_unknown_outcome() {
-    // The commit, or the response to it.
-    for (text, stored) in [("COMMIT\0", 0), ("COMMIT\0Z", 1)] {
-        let (database, mut proxy, url) = proxied().await;
-        let observer = SqlSession::of(&database).await;
-        let bulk = bulk(&url);
-        proxy.hold(text);
-        let error = cut_when_held(&proxy, bulk.add_pets(stored_pets([9])))
-            .await
-            .expect_err("it was cut");
-        assert!(
-            matches!(error, StoreFailure::OutcomeUnknown(_)),
-            "{error:?}"
-        );
-        proxy.heal();
-        observer.wait_for_backends(0).await;
-        assert_eq!(observer.count("pets").await, stored);
-    }
-}
 
 /// Adds two pets, the second of which PostgreSQL refuses.
 async fn is_not_written(fixture: &Fixture, expected: &str) {
@@ -79,7 +29,7 @@ async fn is_not_written(fixture: &Fixture, expected: &str) {
     assert_eq!(fixture.observer.count("pets WHERE id IN (8, 9)").await, 0);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_batch_with_a_row_that_is_refused_at_commit_or_that_a_trigger_suppresses_is_not_written()
 {
     let fixture = Fixture::new().await;
@@ -93,10 +43,11 @@ async fn a_batch_with_a_row_that_is_refused_at_commit_or_that_a_trigger_suppress
     is_not_written(&fixture, "a trigger suppressed a row of table pets").await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn every_call_over_a_frozen_connection_ends_in_time() {
     in_both_modes(&short_timeout(), async |settings| {
-        let (_database, proxy, url) = proxied().await;
+        let database = empty_tables().await;
+        let (proxy, url) = proxy_to(database.url());
         let settings = PostgresSettings {
             connect_timeout: TIMEOUT,
             ..settings
@@ -122,7 +73,7 @@ async fn every_call_over_a_frozen_connection_ends_in_time() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_check_names_every_missing_permission() {
     let database = empty_tables().await;
     database.sql("REVOKE CREATE ON SCHEMA public FROM PUBLIC");
@@ -176,7 +127,7 @@ async fn a_check_names_every_missing_permission() {
     assert_eq!(snapshot.pets(None, 10).await.expect("pets").len(), 1);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_check_refuses_a_read_only_server_and_a_missing_table() {
     for (change, expected) in [
         (

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use animal_store_adapters_postgres::{PostgresSettings, SchemaMode, diagnose};
+use animal_store_adapters_postgres::{PostgresSettings, diagnose};
 use animal_store_app::{
     Finding,
     Verdict::{self, Error, Ok, Unknown, Warning},
@@ -14,7 +14,7 @@ use crate::{
     explain::empty_tables,
     outcomes::{adds_and_finds, wait_until},
     pooler::{Pooled, pooling},
-    store::{Store, endpoint, migrations, proxy_to, settings, short_timeout, with_option},
+    store::{Store, check, endpoint, migrations, proxy_to, settings, short_timeout, with_option},
 };
 
 async fn findings(url: &str, settings: &PostgresSettings) -> Vec<Finding> {
@@ -27,62 +27,53 @@ async fn finds(url: &str, subject: &str, verdict: Verdict, text: &str) {
 }
 
 /// Tables, rows and positions of sequences.
-fn contents(server: &PostgresServer) -> String {
-    server.sql(
-        "postgres",
-        "SELECT query_to_xml(format('SELECT * FROM %I', relname), true, true, '')::text FROM pg_class
-        WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'S') ORDER BY relname",
-    )
+const CONTENTS: &str =
+    "SELECT query_to_xml(format('SELECT * FROM %I', relname), true, true, '')::text FROM pg_class
+    WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'S') ORDER BY relname";
+
+/// Sets a parameter of the server, and waits until it has the value.
+async fn set(server: &PostgresServer, name: &str, value: &str) {
+    let sql = |sql: &str| server.sql("postgres", sql);
+    sql(&format!("ALTER SYSTEM SET {name} = '{value}'"));
+    sql("SELECT pg_reload_conf()");
+    wait_until("the server has the setting", async || {
+        sql(&format!("SHOW {name}")) == value
+    })
+    .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_healthy_server_has_no_finding_but_ok_and_is_not_changed() {
     let server = PostgresServer::with(&["fsync=on"]);
+    let sql = |sql: &str| server.sql("postgres", sql);
     let url = server.url("postgres");
-    assert_eq!(
-        conspicuous(&findings(&url, &settings()).await)[0],
-        "postgres.migrations"
-    );
-    assert_eq!(contents(&server), "");
+    let found = findings(&url, &settings()).await;
+    assert_eq!(conspicuous(&found)[0], "postgres.migrations");
+    assert_eq!(sql(CONTENTS), "");
 
     migrations(&url).run().await.expect("migrated");
-    server.sql(
-        "postgres",
-        "INSERT INTO pets (name, category_id) VALUES ('Rex', 1)",
-    );
-    let before = contents(&server);
+    sql("INSERT INTO pets (name, category_id) VALUES ('Rex', 1)");
+    let before = sql(CONTENTS);
     let found = findings(&url, &settings()).await;
     assert_eq!(conspicuous(&found), [""; 0], "{found:#?}");
     assert_eq!(found.len(), 11, "{found:#?}");
-    assert_eq!(contents(&server), before);
+    assert_eq!(sql(CONTENTS), before);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn settings_with_which_a_crash_loses_pets_are_found() {
     let server = PostgresServer::with(&["fsync=on"]);
     let url = server.url("postgres");
-    server.sql(
-        "postgres",
-        "ALTER DATABASE postgres SET synchronous_commit = off",
-    );
-    finds(&url, "postgres.durability", Warning, "201").await;
-    server.sql("postgres", "ALTER SYSTEM SET full_page_writes = off");
-    server.sql("postgres", "SELECT pg_reload_conf()");
-    wait_until("the server has the setting", async || {
-        server.sql("postgres", "SHOW full_page_writes") == "off"
-    })
-    .await;
-    finds(
-        &url,
-        "postgres.durability",
-        Error,
-        "set full_page_writes = on",
-    )
-    .await;
+    let subject = "postgres.durability";
+    let asynchronous = "ALTER DATABASE postgres SET synchronous_commit = off";
+    server.sql("postgres", asynchronous);
+    finds(&url, subject, Warning, "201").await;
+    set(&server, "full_page_writes", "off").await;
+    finds(&url, subject, Error, "set full_page_writes = on").await;
 }
 
 /// Each connection of the replication protocol counts as a standby.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn standbys_for_which_no_commit_waits_are_found() {
     let server = PostgresServer::start();
     let url = server.url("postgres");
@@ -95,128 +86,64 @@ async fn standbys_for_which_no_commit_waits_are_found() {
         server.sql("postgres", is_connected) == "t"
     })
     .await;
-    finds(&url, "postgres.replication", Warning, "use their ids again").await;
+    let subject = "postgres.replication";
+    finds(&url, subject, Warning, "use their ids again").await;
     let local = with_option(&url, "options=-c%20synchronous_commit%3Dlocal");
-    server.sql(
-        "postgres",
-        "ALTER SYSTEM SET synchronous_standby_names = 'psql'",
-    );
-    server.sql("postgres", "SELECT pg_reload_conf()");
-    wait_until("the setting", async || {
-        server.sql("postgres", "SHOW synchronous_standby_names") == "psql"
-    })
-    .await;
-    finds(
-        &url,
-        "postgres.replication",
-        Ok,
-        "commits wait for a standby",
-    )
-    .await;
-    finds(
-        &local,
-        "postgres.replication",
-        Warning,
-        "use their ids again",
-    )
-    .await;
+    set(&server, "synchronous_standby_names", "psql").await;
+    finds(&url, subject, Ok, "commits wait for a standby").await;
+    finds(&local, subject, Warning, "use their ids again").await;
     standby.as_mut().expect("psql").kill().expect("it runs");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn pending_newer_and_older_migrations_are_found() {
     let database = PgDatabase::new();
+    let subject = "postgres.migrations";
     let found = findings(database.url(), &settings()).await;
-    assert_finding(
-        &found,
-        "postgres.migrations",
-        Warning,
-        "these migrations are pending: 0001expand",
-    );
-    assert_finding(
-        &found,
-        "postgres.permissions",
-        Unknown,
-        "run the pending migrations first",
-    );
-    let check = PostgresSettings {
-        schema: SchemaMode::Check,
-        ..settings()
-    };
-    assert_finding(
-        &findings(database.url(), &check).await,
-        "postgres.migrations",
-        Error,
-        "run `animal-store migrate` as the owner",
-    );
+    assert_finding(&found, subject, Warning, "are pending: 0001expand");
+    let unknown = "run the pending migrations first";
+    assert_finding(&found, "postgres.permissions", Unknown, unknown);
+    let found = findings(database.url(), &check()).await;
+    assert_finding(&found, subject, Error, "run `animal-store migrate` as");
 
     migrations(database.url()).run().await.expect("migrated");
     for (version, verdict, text) in [
         ("9998expand", Warning, "9998expand"),
         ("9999contract", Error, "9999contract"),
-        (
-            "0001_expand_create_pets",
-            Error,
-            "from before version 0.1.0",
-        ),
+        ("0001_expand_create_pets", Error, "before version 0.1.0"),
     ] {
         database.sql(&format!(
             "INSERT INTO __diesel_schema_migrations (version) VALUES ('{version}')"
         ));
-        finds(database.url(), "postgres.migrations", verdict, text).await;
+        finds(database.url(), subject, verdict, text).await;
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_advice_about_missing_permissions_grants_them() {
     let database = empty_tables().await;
     let user = database.user();
     database.sql(&format!("GRANT SELECT ON pets TO {}", user.name));
     let found = findings(&user.url, &settings()).await;
     // What cannot be examined hides nothing else.
-    assert_finding(
-        &found,
-        "postgres.migrations",
-        Error,
-        "SELECT ON __diesel_schema_migrations",
-    );
-    let finding = assert_finding(
-        &found,
-        "postgres.permissions",
-        Error,
-        "as the owner of the tables",
-    );
+    let table = "SELECT ON __diesel_schema_migrations";
+    assert_finding(&found, "postgres.migrations", Error, table);
+    let advice = "as the owner of the tables";
+    let finding = assert_finding(&found, "postgres.permissions", Error, advice);
 
     let grants = finding.found.split_once(": ").expect("statements").1;
-    assert!(
-        grants.contains("GRANT INSERT ON pets TO ") && grants.contains("ON SEQUENCE pets_id_seq"),
-        "{grants}"
-    );
-    database.sql(&format!(
-        "{grants}; GRANT SELECT ON __diesel_schema_migrations TO {}",
-        user.name
-    ));
+    assert!(grants.contains("GRANT INSERT ON pets TO "), "{grants}");
+    database.sql(&format!("{grants}; GRANT {table} TO {}", user.name));
     let found = findings(&user.url, &settings()).await;
     // The test server is not durable.
-    assert!(
-        conspicuous(&found)
-            .iter()
-            .all(|&subject| subject == "postgres.durability"),
-        "{found:#?}"
-    );
-    let store = Store::at(
-        &user.url,
-        PostgresSettings {
-            schema: SchemaMode::Check,
-            ..settings()
-        },
-    )
-    .await;
+    let other = |subject: &&str| *subject != "postgres.durability";
+    assert!(!conspicuous(&found).iter().any(other), "{found:#?}");
+    let store = Store::at(&user.url, check()).await;
     adds_and_finds(&store.repository).await;
 }
 
 /// A permission on one column suffices to lock rows.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn permissions_by_which_the_user_can_hold_up_a_revocation_are_found_and_the_advice_revokes_them()
  {
     let database = empty_tables().await;
@@ -227,40 +154,27 @@ async fn permissions_by_which_the_user_can_hold_up_a_revocation_are_found_and_th
         user.name
     ));
     finds(&user.url, subject, Ok, "cannot hold up").await;
-    for (granted, revoked) in [
-        ("UPDATE ON api_key_state", "REVOKE UPDATE ON api_key_state"),
-        (
-            "UPDATE (uses_since) ON api_key_state",
-            "REVOKE UPDATE ON api_key_state",
-        ),
-        (
-            "INSERT, DELETE ON api_key_tokens",
-            "REVOKE DELETE, INSERT ON api_key_tokens",
-        ),
-        ("TRIGGER ON api_keys", "REVOKE TRIGGER ON api_keys"),
-        (
-            "TRUNCATE ON api_key_marks",
-            "REVOKE TRUNCATE ON api_key_marks",
-        ),
-        (
-            "DELETE ON api_key_readings",
-            "REVOKE DELETE ON api_key_readings",
-        ),
-        (
-            "UPDATE ON api_key_changes",
-            "REVOKE UPDATE ON api_key_changes",
-        ),
+    for (permission, table) in [
+        ("UPDATE", "api_key_state"),
+        ("DELETE, INSERT", "api_key_tokens"),
+        ("TRIGGER", "api_keys"),
+        ("TRUNCATE", "api_key_marks"),
+        ("DELETE", "api_key_readings"),
+        ("UPDATE", "api_key_changes"),
+        ("UPDATE (uses_since)", "api_key_state"),
     ] {
-        database.sql(&format!("GRANT {granted} TO {}", user.name));
+        database.sql(&format!("GRANT {permission} ON {table} TO {}", user.name));
+        let permission = permission.trim_end_matches(" (uses_since)");
+        let revoke = format!("REVOKE {permission} ON {table}");
         let found = findings(&user.url, &settings()).await;
-        let finding = assert_finding(&found, subject, Warning, revoked);
+        let finding = assert_finding(&found, subject, Warning, &revoke);
         let statements = finding.found.split_once(": ").expect("statements").1;
         database.sql(statements);
         finds(&user.url, subject, Ok, "cannot hold up").await;
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_refuses_writes_is_found() {
     let database = empty_tables().await;
     database.sql(&format!(
@@ -270,7 +184,7 @@ async fn a_server_that_refuses_writes_is_found() {
     finds(database.url(), "postgres.role", Error, "read-only").await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn without_a_usable_connection_there_is_no_other_finding() {
     let database = PgDatabase::encoded("LATIN1");
     for (url, text) in [
@@ -283,7 +197,7 @@ async fn without_a_usable_connection_there_is_no_other_finding() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_stops_responding_ends_the_diagnosis_with_what_was_found_before() {
     let database = empty_tables().await;
     let (proxy, url) = proxy_to(database.url());
@@ -291,14 +205,11 @@ async fn a_server_that_stops_responding_ends_the_diagnosis_with_what_was_found_b
     let found = findings(&url, &short_timeout()).await;
     assert_finding(&found, "postgres.durability", Error, "no response in time");
     assert_finding(&found, "postgres.migrations", Ok, "none is pending");
-    assert_eq!(
-        found.last().map(|finding| finding.subject),
-        Some("postgres.durability"),
-        "{found:#?}"
-    );
+    let last = found.last().expect("a finding");
+    assert_eq!(last.subject, "postgres.durability", "{found:#?}");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn through_a_pooler_the_diagnosis_leaves_nothing_behind() {
     let pooled = Pooled::with(2, pooling()).await;
     let through = endpoint(&pooled.url());
@@ -310,13 +221,11 @@ async fn through_a_pooler_the_diagnosis_leaves_nothing_behind() {
     pooled.leaves_nothing_behind().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_transaction_pooler_that_the_configuration_does_not_name_is_found() {
     let server = PostgresServer::start();
-    migrations(&server.url("postgres"))
-        .run()
-        .await
-        .expect("migrated");
+    let direct = server.url("postgres");
+    migrations(&direct).run().await.expect("migrated");
     for (mode, pool_size, verdict, text) in [
         ("transaction", 1, Error, "transaction_pooling = true"),
         ("transaction", 5, Error, "transaction_pooling = true"),
@@ -324,14 +233,13 @@ async fn a_transaction_pooler_that_the_configuration_does_not_name_is_found() {
     ] {
         let bouncer = PgBouncer::start(server.port(), mode, pool_size);
         let through = endpoint(&bouncer.url("postgres"));
-        let direct = endpoint(&server.url("postgres"));
-        let found = diagnose(&through, &direct, &settings(), true).await;
+        let found = diagnose(&through, &endpoint(&direct), &settings(), true).await;
         assert_finding(&found, "postgres.pooler", verdict, text);
     }
 }
 
 /// By the owner without `FORCE`, and by a role with `BYPASSRLS`, every row is read.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn tables_whose_policies_apply_to_the_user_are_found() {
     let server = PostgresServer::start();
     let url = server.url("postgres");
@@ -359,29 +267,20 @@ async fn tables_whose_policies_apply_to_the_user_are_found() {
     assert_finding(&found, subject, Error, "policies apply to pets:");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_sequence_behind_the_greatest_id_is_found_and_the_advice_sets_it() {
     let database = empty_tables().await;
     let subject = "postgres.sequence";
     finds(database.url(), subject, Ok, "not behind").await;
     database.sql("INSERT INTO pets (id, name, category_id) VALUES (7, 'Rex', 1)");
     let found = findings(database.url(), &settings()).await;
-    let finding = assert_finding(
-        &found,
-        subject,
-        Error,
-        "the greatest id is 7, and the sequence is at 0",
-    );
+    let behind = "the greatest id is 7, and the sequence is at 0";
+    let finding = assert_finding(&found, subject, Error, behind);
     let advice = finding.advice.as_deref().expect("advice");
     let statement = advice.split_once("adds pets: ").expect("a statement").1;
     assert_eq!(database.sql(statement), "7");
     finds(database.url(), subject, Ok, "not behind").await;
     database.sql("ALTER SEQUENCE pets_id_seq CACHE 50");
-    finds(
-        database.url(),
-        subject,
-        Error,
-        "ALTER SEQUENCE pets_id_seq CACHE 1",
-    )
-    .await;
+    let advice = "ALTER SEQUENCE pets_id_seq CACHE 1";
+    finds(database.url(), subject, Error, advice).await;
 }

@@ -5,7 +5,7 @@ use animal_store_test_servers::PgDatabase;
 
 use crate::store::{migrations, with_option};
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_engine_that_breaks_promises_in_silence_is_refused_by_name() {
     let version = |text: &str| {
         format!("CREATE FUNCTION version() RETURNS text LANGUAGE sql AS 'SELECT ''{text}'''")

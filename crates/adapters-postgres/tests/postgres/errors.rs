@@ -1,6 +1,6 @@
 //! A database without its tables or without privileges, or one that has become read-only.
 
-use animal_store_adapters_postgres::{Migrations, PostgresSettings, SchemaMode};
+use animal_store_adapters_postgres::Migrations;
 use animal_store_test_servers::PostgresServer;
 
 use crate::{
@@ -9,10 +9,10 @@ use crate::{
         Success, TEST_TIMEOUT, Unavailable, add, find, list_find_add, not_ready, reason,
         wait_for_outcome, wait_until_ready,
     },
-    store::{Store, endpoint, settings},
+    store::{Store, check, endpoint, settings},
 };
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn without_its_tables_the_storage_is_unavailable_until_they_are_created_again() {
     let Fixture {
         store,
@@ -38,7 +38,7 @@ async fn without_its_tables_the_storage_is_unavailable_until_they_are_created_ag
     wait_until_ready(&store.storage).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn without_a_privilege_the_storage_is_unavailable_until_it_is_granted() {
     let server = PostgresServer::start();
     drop(Store::at(&server.url("postgres"), settings()).await);
@@ -56,14 +56,7 @@ async fn without_a_privilege_the_storage_is_unavailable_until_it_is_granted() {
         "{error}"
     );
     sql("GRANT SELECT ON __diesel_schema_migrations TO keeper");
-    let store = Store::at(
-        &url,
-        PostgresSettings {
-            schema: SchemaMode::Check,
-            ..settings()
-        },
-    )
-    .await;
+    let store = Store::at(&url, check()).await;
     wait_for_outcome(&store.repository, Unavailable).await;
     let login = url.strip_prefix("postgres://").expect("a scheme");
     for text in [

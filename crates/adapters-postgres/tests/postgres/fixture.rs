@@ -14,8 +14,16 @@ use futures_util::{
 use crate::{
     outcomes::{add, find, wait_until_ready},
     sql_session::SqlSession,
-    store::{Store, proxy_to, settings},
+    store::{Store, in_both_modes, proxy_to, settings},
 };
+
+/// Pets of a batch of which one is refused.
+pub(crate) const NAMES: [&str; 7] = ["a", "b", "bad", "c", "d", "e", "f"];
+
+/// PL/pgSQL that refuses the bad pet.
+pub(crate) fn raise(code: &str, message: &str) -> String {
+    format!("IF NEW.name = 'bad' THEN RAISE '{message}' USING ERRCODE = '{code}'; END IF")
+}
 
 pub(crate) type AddResult = Result<Pet, AddPetError>;
 
@@ -33,6 +41,12 @@ impl Fixture {
 
     pub(crate) async fn with(settings: PostgresSettings) -> Self {
         Self::of(PgDatabase::new(), settings).await
+    }
+
+    /// Runs a test without and with transaction pooling, at the same time.
+    pub(crate) async fn in_both_modes(test: impl AsyncFn(Self)) {
+        let start = async |settings| test(Self::with(settings).await).await;
+        in_both_modes(&settings(), start).await;
     }
 
     pub(crate) async fn of(database: PgDatabase, settings: PostgresSettings) -> Self {
@@ -63,9 +77,9 @@ impl Fixture {
     }
 
     /// Starts to add a pet. It is in the queue, or was refused, when this returns.
-    pub(crate) fn begin(&self, name: impl Into<String>) -> BoxFuture<'static, AddResult> {
+    pub(crate) fn begin(&self, name: &str) -> BoxFuture<'static, AddResult> {
         let repository = Arc::clone(&self.store.repository);
-        let name = name.into();
+        let name = name.to_owned();
         poll_once(async move { add(&repository, &name).await }.boxed())
     }
 
@@ -78,9 +92,9 @@ impl Fixture {
     }
 
     /// Adds these pets in one batch.
-    pub(crate) async fn add_together(&self, names: &[&str]) -> Vec<AddResult> {
+    pub(crate) async fn add_together(&self, names: &[impl AsRef<str>]) -> Vec<AddResult> {
         let first = self.block().await;
-        let batch: Vec<_> = names.iter().map(|&name| self.begin(name)).collect();
+        let batch: Vec<_> = names.iter().map(|name| self.begin(name.as_ref())).collect();
         self.observer.unlock().await;
         first.await.expect("added");
         join_all(batch).await

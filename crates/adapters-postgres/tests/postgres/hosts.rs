@@ -1,10 +1,9 @@
-//! URLs with several hosts, with the folder of a Unix socket, and with options.
+//! URLs with several hosts, and with the folder of a Unix socket.
 
 use std::time::Duration;
 
 use animal_store_adapters_postgres::PostgresSettings;
-use animal_store_app::ports::PetRepository;
-use animal_store_test_servers::{FaultProxy, PgDatabase, PostgresServer};
+use animal_store_test_servers::{FaultProxy, PostgresServer};
 
 use crate::{
     outcomes::adds_and_finds,
@@ -12,7 +11,7 @@ use crate::{
 };
 
 /// A machine without power or network does not refuse connections.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_host_that_does_not_respond_leaves_time_for_the_next_one() {
     let primary = PostgresServer::start();
     let silent = FaultProxy::to(primary.port());
@@ -32,33 +31,7 @@ async fn a_host_that_does_not_respond_leaves_time_for_the_next_one() {
     store.storage.readiness().check().await.expect("ready");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn options_of_the_url_are_used_beside_those_of_the_adapter() {
-    let database = PgDatabase::new();
-    database.sql("CREATE SCHEMA other");
-    let store = Store::at(
-        &with_option(database.url(), "options=-c%20search_path%3Dother"),
-        settings(),
-    )
-    .await;
-    adds_and_finds(&store.repository).await;
-    assert_eq!(
-        store
-            .repository
-            .list(None, None, 2)
-            .await
-            .expect("a list")
-            .len(),
-        1
-    );
-    assert_eq!(database.sql("SELECT count(*) FROM other.pets"), "1");
-    assert_eq!(
-        database.sql("SELECT to_regclass('public.pets') IS NULL"),
-        "t"
-    );
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_folder_of_a_unix_socket_is_a_host() {
     let server = PostgresServer::start();
     let folder = server.socket_directory().to_str().expect("UTF-8");

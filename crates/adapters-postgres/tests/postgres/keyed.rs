@@ -16,6 +16,7 @@ use futures_util::{
 use crate::{
     fixture::{Fixture, poll_once},
     outcomes::{Outcome, add_outcome, wait_until},
+    store::{in_both_modes, settings},
 };
 
 /// Result of an add with a key.
@@ -95,6 +96,12 @@ impl Fixture {
             New(_)
         ));
         fixture
+    }
+
+    /// Runs a test without and with transaction pooling, at the same time.
+    pub(crate) async fn keyed_in_both_modes(test: impl AsyncFn(Self)) {
+        let start = async |settings| test(Self::keyed(settings).await).await;
+        in_both_modes(&settings(), start).await;
     }
 
     /// Starts to add a pet with its key. It is in the queue, or was refused, when this returns.

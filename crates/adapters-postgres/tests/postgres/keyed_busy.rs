@@ -1,24 +1,18 @@
 //! A key is in flight until the outcome of its first request is known. Other requests with it wait meanwhile.
 
-use std::time::Duration;
-
-use animal_store_adapters_postgres::{PostgresSettings, SchemaMode};
 use futures_util::FutureExt;
-use tokio::{runtime::Builder, task::yield_now, time};
+use tokio::task::yield_now;
 
 use crate::{
-    explain::empty_tables,
     fixture::Fixture,
-    keyed::{Conflict, Failed, Mismatch, New, Replayed, add_keyed, add_with_key},
-    outcomes::{Timeout, Unavailable},
-    sql_session::SqlSession,
+    keyed::{Failed, Mismatch, New, Replayed, add_keyed, add_with_key},
+    outcomes::Timeout,
     store::{Store, in_both_modes, settings},
 };
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn in_one_process_a_request_waits_for_its_key_even_if_the_first_one_was_dropped() {
-    in_both_modes(&settings(), async |settings| {
-        let fixture = Fixture::keyed(settings).await;
+    Fixture::keyed_in_both_modes(async |fixture| {
         let first = fixture.block_keyed().await;
         let mut again = fixture.begin_keyed("first");
         // The key of a request that leaves the queue is free.
@@ -44,7 +38,7 @@ async fn in_one_process_a_request_waits_for_its_key_even_if_the_first_one_was_dr
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_request_waits_for_other_requests_with_its_key_in_any_process() {
     in_both_modes(&settings(), async |settings| {
         let fixture = Fixture::keyed(settings.clone()).await;
@@ -81,63 +75,4 @@ async fn a_request_waits_for_other_requests_with_its_key_in_any_process() {
         }
     })
     .await;
-}
-
-/// The test moves the clock of the adapter, and PostgreSQL ends no statement by itself meanwhile: a machine that stalls
-/// for a few seconds changes no outcome.
-#[test]
-fn a_request_whose_timeout_passes_in_the_queue_or_while_its_key_is_in_flight_is_not_stored() {
-    // Its twentieth part, for which a request with a key waits for a lock, is longer than a machine stalls.
-    let timeout = Duration::from_mins(20);
-    let settings = PostgresSettings {
-        schema: SchemaMode::Check,
-        timeout,
-        ..settings()
-    };
-    // Migrations need several threads, and only the clock of a single one can be moved.
-    let several = Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()
-        .expect("a runtime");
-    let database = several.block_on(empty_tables());
-    let one = Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime");
-    one.block_on(async {
-        let fixture = Fixture::of(database, settings).await;
-        // The batch before it is tried twice. Each attempt waits for the lock with its number.
-        let body = "PERFORM pg_advisory_xact_lock(nextval('attempts')); RAISE 'again' USING ERRCODE = '40001'";
-        fixture.observer.run("CREATE SEQUENCE attempts").await;
-        fixture.trigger(&format!("IF NEW.name = 'first' THEN {body}; END IF")).await;
-        let locking = SqlSession::of(&fixture.database).await;
-        locking.run("SELECT pg_advisory_lock(1), pg_advisory_lock(2)").await;
-        let waiting_for = async |lock| {
-            let this_database = "database = (SELECT oid FROM pg_database WHERE datname = current_database())";
-            let waiting = format!("pg_locks WHERE NOT granted AND objid = {lock} AND {this_database}");
-            fixture.observer.wait_for_rows(&waiting, 1).await;
-        };
-        let mut first = fixture.begin_keyed("first");
-        waiting_for(1).await;
-        let waiting = fixture.begin_keyed("waiting");
-        let again = fixture.begin_keyed("first");
-        two_thirds_of_the_timeout(timeout).await;
-        locking.run("SELECT pg_advisory_unlock(1)").await;
-        waiting_for(2).await;
-        two_thirds_of_the_timeout(timeout).await;
-
-        assert_eq!((waiting.await, again.await), (Failed(Timeout), Conflict));
-        assert!((&mut first).now_or_never().is_none(), "the batch before it is in flight");
-        locking.run("SELECT pg_advisory_unlock(2)").await;
-        assert_eq!(first.await, Failed(Unavailable));
-        assert!(matches!(fixture.begin_keyed("later").await, New(_)));
-        assert_eq!(fixture.names().await, ["later"]);
-    });
-}
-
-async fn two_thirds_of_the_timeout(timeout: Duration) {
-    time::pause();
-    time::advance(timeout * 2 / 3).await;
-    time::resume();
 }

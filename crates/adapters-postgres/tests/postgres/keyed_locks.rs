@@ -54,7 +54,7 @@ async fn make_record(fixture: &Fixture, name: &str) -> SqlSession {
     session
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn in_the_largest_batch_a_request_for_a_locked_record_waits_alone_and_conflicts_after_its_timeout()
  {
     in_both_modes(
@@ -102,10 +102,9 @@ async fn in_the_largest_batch_a_request_for_a_locked_record_waits_alone_and_conf
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn requests_without_a_key_do_not_wait_for_records() {
-    in_both_modes(&settings(), async |settings| {
-        let fixture = Fixture::keyed(settings).await;
+    Fixture::keyed_in_both_modes(async |fixture| {
         let locking = make_record(&fixture, "locked").await;
         let locked = fixture.begin_keyed("locked");
         fixture.observer.wait_for_locks("transactionid", 1).await;
@@ -120,7 +119,7 @@ async fn requests_without_a_key_do_not_wait_for_records() {
 }
 
 /// The database may have a default isolation for other programs. Each process adds all names in another order.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn batches_of_the_same_keys_never_deadlock_in_any_order_and_with_any_default_isolation() {
     for isolation in ["read committed", "repeatable read", "serializable"] {
         in_both_modes(&settings(), async |settings| {

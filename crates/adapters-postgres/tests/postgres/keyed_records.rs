@@ -5,17 +5,11 @@ use std::time::Duration;
 use animal_store_adapters_postgres::PostgresSettings;
 
 use crate::{
-    fixture::Fixture,
+    fixture::{Fixture, NAMES, raise},
     keyed::{Failed, Mismatch, New, Replayed, add_keyed, add_with_key},
     outcomes::Unavailable,
     store::{in_both_modes, settings},
 };
-
-const NAMES: [&str; 7] = ["a", "b", "bad", "c", "d", "e", "f"];
-
-fn raise(code: &str) -> String {
-    format!("IF NEW.name = 'bad' THEN RAISE 'no' USING ERRCODE = '{code}'; END IF")
-}
 
 /// The bad pet is refused alone and leaves no record, until `undo` removes the cause.
 async fn fails_alone(fixture: &Fixture, undo: &str) {
@@ -32,55 +26,35 @@ async fn fails_alone(fixture: &Fixture, undo: &str) {
         );
     }
     assert_eq!(results[2], Failed(Unavailable), "{undo}");
-    assert_eq!(
-        fixture
-            .observer
-            .count("idempotency_keys WHERE key_digest = sha256('bad')")
-            .await,
-        0,
-        "{undo}"
-    );
-    assert_eq!(
-        fixture.observer.count("pets WHERE name <> 'first'").await,
-        NAMES.len() - 1,
-        "{undo}"
-    );
+    let record = "idempotency_keys WHERE key_digest = sha256('bad')";
+    assert_eq!(fixture.observer.count(record).await, 0, "{undo}");
+    assert_eq!(fixture.names().await.len(), NAMES.len() - 1, "{undo}");
 
     fixture.observer.run(undo).await;
     let again = fixture.add_keyed_together(&NAMES).await;
-    let New(id) = again[2] else {
-        panic!("{undo}: {again:?}")
-    };
-    let expected = results.iter().map(|result| {
-        if let New(id) = result {
-            Replayed(*id)
-        } else {
-            New(id)
-        }
+    let expected = results.into_iter().map(|result| match result {
+        New(id) => Replayed(id),
+        _ => New(again[2].id()),
     });
     assert_eq!(again, expected.collect::<Vec<_>>(), "{undo}");
-    assert_eq!(
-        fixture.observer.count("pets WHERE name <> 'first'").await,
-        NAMES.len(),
-        "{undo}"
-    );
+    assert_eq!(fixture.names().await.len(), NAMES.len(), "{undo}");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_pet_that_is_refused_or_whose_record_is_suppressed_leaves_no_record_and_fails_alone() {
     in_both_modes(&settings(), async |settings| {
         const UNDO: &str = "DROP TRIGGER spoil ON pets";
         let fixture = Fixture::keyed(settings).await;
         for refused in [
-            raise("22000"),
-            raise("23514"),
+            raise("22000", "no"),
+            raise("23514", "no"),
             "IF NEW.name = 'bad' THEN RETURN NULL; END IF".to_owned(),
             "IF NEW.name = 'bad' THEN NEW.id := NEW.id + 1000000; END IF".to_owned(),
         ] {
             fixture.trigger(&refused).await;
             fails_alone(&fixture, UNDO).await;
         }
-        fixture.trigger_at_commit(&raise("23514")).await;
+        fixture.trigger_at_commit(&raise("23514", "no")).await;
         fails_alone(&fixture, UNDO).await;
         // The trigger suppresses the record.
         let body = "IF NEW.key_digest = sha256('bad') THEN RETURN NULL; END IF";
@@ -92,10 +66,9 @@ async fn a_pet_that_is_refused_or_whose_record_is_suppressed_leaves_no_record_an
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn expired_records_are_replaced_and_others_in_the_batch_are_not() {
-    in_both_modes(&settings(), async |settings| {
-        let fixture = Fixture::keyed(settings).await;
+    Fixture::keyed_in_both_modes(async |fixture| {
         let first = fixture.add_keyed_together(&NAMES).await;
         let expire = "UPDATE idempotency_keys SET expires_at = now() - interval '1 second'";
         fixture
@@ -128,7 +101,7 @@ async fn expired_records_are_replaced_and_others_in_the_batch_are_not() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_record_expires_after_its_retention_and_no_replay_extends_it() {
     let retention = Duration::from_hours(30 * 24);
     let fixture = Fixture::keyed(PostgresSettings {
@@ -137,18 +110,11 @@ async fn a_record_expires_after_its_retention_and_no_replay_extends_it() {
     })
     .await;
     let repository = &fixture.store.repository;
-    let New(id) = add_keyed(repository, "a").await else {
-        panic!("it is new")
-    };
+    let id = add_keyed(repository, "a").await.id();
     let expected = format!("now() + interval '{} seconds'", retention.as_secs());
     let near = format!("expires_at BETWEEN {expected} - interval '1 minute' AND {expected}");
-    assert_eq!(
-        fixture
-            .observer
-            .count(&format!("idempotency_keys WHERE {near}"))
-            .await,
-        2
-    );
+    let records = format!("idempotency_keys WHERE {near}");
+    assert_eq!(fixture.observer.count(&records).await, 2);
 
     let end = async || {
         fixture
@@ -168,7 +134,7 @@ async fn a_record_expires_after_its_retention_and_no_replay_extends_it() {
     assert_eq!(end().await, before);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_replay_returns_the_pet_as_it_was_added() {
     let fixture = Fixture::keyed(settings()).await;
     let results = fixture.add_keyed_together(&["a", "b"]).await;

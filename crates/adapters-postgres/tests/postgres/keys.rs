@@ -1,4 +1,5 @@
-//! API keys in a database: what other processes and lost connections do to them. `contract.rs` has the rules of ports.
+//! API keys in a database: what other processes, other servers and lost connections do to them. `contract.rs` has the
+//! rules of the ports and of the store.
 
 use std::time::{Duration, Instant};
 
@@ -6,14 +7,15 @@ use animal_store_adapter_kit::{ApiKeySnapshot, ApiKeyUseRecord};
 use animal_store_adapters_postgres::{PgApiKeyStore, PostgresSettings, api_key_store};
 use animal_store_app::{
     ApiKeyDigest,
-    ports::{ApiKeyChangeError, ApiKeyDirectory, ApiKeyStore, ApiKeyUse, ApiKeyUses, StoreFailure},
-    test_support::{
-        api_key,
-        key_changes::{add, revoke},
+    ports::{
+        ApiKeyChangeError, ApiKeyDirectory, ApiKeyStore, ApiKeyUse, ApiKeyUses, StoreFailure,
+        StoreResult,
     },
+    test_support::{api_key_id, key_changes},
 };
 use animal_store_test_servers::{PgDatabase, PostgresServer};
 use prometheus_client::registry::Registry;
+use tokio::task::yield_now;
 
 use crate::{
     outcomes::wait_until,
@@ -40,152 +42,120 @@ pub(crate) fn directory_of(keys: &PgApiKeyStore) -> ApiKeySnapshot {
     keys.start_directory(&mut Registry::default()).0
 }
 
-pub(crate) async fn is_accepted(
-    directory: &ApiKeySnapshot,
-    token: &str,
-) -> Result<bool, StoreFailure> {
-    Ok(directory
-        .find(ApiKeyDigest::of(&token.into()))
-        .await?
-        .is_some())
+/// Adds keys, each with a token of its name.
+pub(crate) async fn add(keys: &PgApiKeyStore, ids: &[&str]) {
+    for id in ids {
+        let add = key_changes::add(id, id, None);
+        keys.change(add, "test").await.expect("added");
+    }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+pub(crate) async fn revoke(keys: &PgApiKeyStore, id: &str) {
+    let revoke = key_changes::revoke(id);
+    keys.change(revoke, "test").await.expect("revoked");
+}
+
+async fn find(directory: &ApiKeySnapshot, token: &str) -> StoreResult<bool> {
+    let found = directory.find(ApiKeyDigest::of(&token.into())).await?;
+    Ok(found.is_some())
+}
+
+async fn is_accepted(directory: &ApiKeySnapshot, token: &str) -> bool {
+    find(directory, token).await.expect("found")
+}
+
+/// Waits until lookups accept a token, or refuse it.
+pub(crate) async fn wait_for(directory: &ApiKeySnapshot, token: &str, expected: bool) {
+    let is_expected = async || find(directory, token).await.is_ok_and(|it| it == expected);
+    wait_until(token, is_expected).await;
+}
+
+/// Waits until a token is not accepted, which takes no longer than keys are trusted.
+async fn ends_in_time(directory: &ApiKeySnapshot, token: &str) {
+    let start = Instant::now();
+    let mut used = start;
+    while find(directory, token).await.is_ok_and(|found| found) {
+        assert!(used - start < TRUST, "it is accepted for too long");
+        yield_now().await;
+        used = Instant::now();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_is_revoked_elsewhere_is_refused_in_time() {
     in_both_modes(&settings(), async |settings| {
         let database = PgDatabase::new();
-        let [here, elsewhere] =
-            [settings.clone(), settings].map(|settings| keys_of(database.url(), settings));
-        let (here, elsewhere) = (here.await, elsewhere.await);
-        let directory = directory_of(&here);
-        for round in 0..3 {
-            let token = format!("token-{round}");
-            elsewhere
-                .change(add("key", &token, None), "test")
-                .await
-                .expect("added");
-            wait_until("it is accepted", async || {
-                is_accepted(&directory, &token).await.expect("found")
-            })
-            .await;
-            elsewhere
-                .change(revoke("key"), "test")
-                .await
-                .expect("revoked");
-            let revoked = Instant::now();
-            let mut used = revoked;
-            while is_accepted(&directory, &token).await.expect("found") {
-                assert!(used - revoked < TRUST, "it is accepted for too long");
-                tokio::task::yield_now().await;
-                used = Instant::now();
-            }
+        let elsewhere = keys_of(database.url(), settings.clone()).await;
+        let directory = directory_of(&api_key_store(endpoint(database.url()), settings));
+        for id in ["a", "b", "c"] {
+            add(&elsewhere, &[id]).await;
+            wait_for(&directory, id, true).await;
+            revoke(&elsewhere, id).await;
+            ends_in_time(&directory, id).await;
+            assert!(!is_accepted(&directory, id).await);
         }
     })
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn without_responses_the_keys_are_trusted_for_a_moment_only() {
     let server = PostgresServer::start();
     let keys = keys_of(&server.url("postgres"), short_timeout()).await;
-    keys.change(add("key", "token", None), "test")
-        .await
-        .expect("added");
     let directory = directory_of(&keys);
-    assert!(is_accepted(&directory, "token").await.expect("found"));
+    add(&keys, &["key"]).await;
+    wait_for(&directory, "key", true).await;
     server.pause();
-    let paused = Instant::now();
-    let mut used = paused;
-    while is_accepted(&directory, "token").await.is_ok() {
-        assert!(used - paused < TRUST, "it is accepted for too long");
-        tokio::task::yield_now().await;
-        used = Instant::now();
-    }
+    ends_in_time(&directory, "key").await;
+    find(&directory, "key").await.expect_err("no response");
     server.resume();
-    wait_until("it is accepted again", async || {
-        is_accepted(&directory, "token")
-            .await
-            .is_ok_and(|found| found)
-    })
-    .await;
+    wait_for(&directory, "key", true).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_change_that_a_directory_missed_is_seen_when_it_is_connected_again() {
     in_both_modes(&settings(), async |settings| {
         let database = PgDatabase::new();
         let direct = keys_of(database.url(), settings.clone()).await;
         let (mut proxy, url) = proxy_to(database.url());
-        let directory = directory_of(&keys_of(&url, settings).await);
-        for (id, token) in [("kept", "kept-token"), ("revoked", "revoked-token")] {
-            direct
-                .change(add(id, token, None), "test")
-                .await
-                .expect("added");
-            wait_until(id, async || {
-                is_accepted(&directory, token).await.expect("found")
-            })
-            .await;
-        }
+        let directory = directory_of(&api_key_store(endpoint(&url), settings));
+        add(&direct, &["kept", "revoked"]).await;
+        wait_for(&directory, "revoked", true).await;
         proxy.refuse();
-        wait_until("lookups fail", async || {
-            is_accepted(&directory, "kept-token").await.is_err()
-        })
-        .await;
-        direct
-            .change(revoke("revoked"), "test")
-            .await
-            .expect("revoked");
+        let fails = async || find(&directory, "kept").await.is_err();
+        wait_until("lookups fail", fails).await;
+        revoke(&direct, "revoked").await;
         proxy.heal();
-        wait_until("lookups succeed", async || {
-            is_accepted(&directory, "kept-token").await.is_ok()
-        })
-        .await;
-        assert!(
-            !is_accepted(&directory, "revoked-token")
-                .await
-                .expect("found")
-        );
+        wait_for(&directory, "kept", true).await;
+        assert!(!is_accepted(&directory, "revoked").await);
     })
     .await;
 }
 
 /// Otherwise the greater version could be visible first, and a directory would never read the other change.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_change_waits_for_the_commit_of_the_change_before_it() {
     let (keys, database) = new_keys().await;
-    let (directory, other) = (directory_of(&keys), SqlSession::of(&database).await);
-    other
-        .run("BEGIN; UPDATE api_key_state SET version = version + 1")
-        .await;
-    other
-        .run("INSERT INTO api_keys SELECT 'first', 'first', 'read', version FROM api_key_state")
-        .await;
-    other
-        .run("INSERT INTO api_key_tokens VALUES (sha256('first'), 'first', 'last', 0)")
-        .await;
-    let second =
-        tokio::spawn(async move { keys.change(add("second", "second", None), "test").await });
-    SqlSession::of(&database)
-        .await
-        .wait_for_locks("transactionid", 1)
-        .await;
-    assert!(!is_accepted(&directory, "second").await.expect("found"));
+    let directory = directory_of(&keys);
+    let other = SqlSession::of(&database).await;
+    let first = "BEGIN; UPDATE api_key_state SET version = version + 1;
+        INSERT INTO api_keys SELECT 'first', 'first', 'read', version FROM api_key_state;
+        INSERT INTO api_key_tokens VALUES (sha256('first'), 'first', 'last', 0)";
+    other.run(first).await;
+    let second = tokio::spawn(async move { add(&keys, &["second"]).await });
+    let observer = SqlSession::of(&database).await;
+    observer.wait_for_locks("transactionid", 1).await;
+    assert!(!is_accepted(&directory, "second").await);
 
     other.run("COMMIT").await;
-    second.await.expect("no panic").expect("added");
-    wait_until("the second", async || {
-        is_accepted(&directory, "second").await.expect("found")
-    })
-    .await;
-    assert!(is_accepted(&directory, "first").await.expect("found"));
-    assert_eq!(
-        database.sql("SELECT id, version FROM api_keys ORDER BY version"),
-        "first|1\nsecond|2"
-    );
+    second.await.expect("no panic");
+    wait_for(&directory, "second", true).await;
+    assert!(is_accepted(&directory, "first").await);
+    let versions = database.sql("SELECT id, version FROM api_keys ORDER BY version");
+    assert_eq!(versions, "first|1\nsecond|2");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn only_a_change_whose_commit_has_no_response_has_an_unknown_outcome() {
     let (keys, database) = new_keys().await;
     // A statement, the commit, or the response to it.
@@ -197,32 +167,21 @@ async fn only_a_change_whose_commit_has_no_response_has_an_unknown_outcome() {
         let (mut proxy, url) = proxy_to(database.url());
         let store = api_key_store(endpoint(&url), settings());
         proxy.hold(text);
-        let changed = cut_when_held(&proxy, store.change(add(id, id, None), "test")).await;
-        let Err(ApiKeyChangeError::Store(failure)) = changed else {
-            panic!("{changed:?}")
-        };
-        assert_eq!(
-            matches!(failure, StoreFailure::Unavailable(_)),
-            is_known,
-            "{failure:?}"
-        );
-        assert_eq!(
-            matches!(failure, StoreFailure::OutcomeUnknown(_)),
-            !is_known,
-            "{failure:?}"
-        );
+        let change = key_changes::add(id, id, None);
+        let changed = cut_when_held(&proxy, store.change(change, "test")).await;
+        match changed {
+            Err(ApiKeyChangeError::Store(StoreFailure::Unavailable(_))) => assert!(is_known),
+            Err(ApiKeyChangeError::Store(StoreFailure::OutcomeUnknown(_))) => assert!(!is_known),
+            changed => panic!("{text}: {changed:?}"),
+        }
         // It waits for the end of the transaction that was cut.
-        keys.change(add("next", "next", None), "test")
-            .await
-            .expect("added");
-        keys.change(revoke("next"), "test").await.expect("revoked");
+        add(&keys, &["next"]).await;
+        revoke(&keys, "next").await;
         assert_eq!(keys.list().await.expect("list").len(), listed, "{text}");
         proxy.heal();
-        store
-            .change(add("same", "same", None), "test")
-            .await
-            .expect("the same store connects again");
-        keys.change(revoke("same"), "test").await.expect("revoked");
+        // The same store connects again.
+        add(&store, &["same"]).await;
+        revoke(&keys, "same").await;
     }
     // A read changes nothing.
     let (proxy, url) = proxy_to(database.url());
@@ -236,96 +195,79 @@ async fn only_a_change_whose_commit_has_no_response_has_an_unknown_outcome() {
 }
 
 /// After a fail-over to a standby that lacked a change, another change may have its version.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn another_server_with_the_same_version_is_read_from_the_beginning() {
     let mut server = PostgresServer::start();
     let (mut proxy, url) = proxy_to(&server.url("postgres"));
     let direct = keys_of(&server.url("postgres"), settings()).await;
     let directory = directory_of(&api_key_store(endpoint(&url), settings()));
-    direct
-        .change(add("lost", "lost", None), "test")
-        .await
-        .expect("added");
-    wait_until("it is accepted", async || {
-        is_accepted(&directory, "lost").await.expect("found")
-    })
-    .await;
+    add(&direct, &["lost"]).await;
+    wait_for(&directory, "lost", true).await;
     proxy.refuse();
     server.stop();
     server.start_again();
-    server.sql(
-        "postgres",
-        "UPDATE api_key_tokens SET digest = sha256('other')",
-    );
+    let other = "UPDATE api_key_tokens SET digest = sha256('other')";
+    server.sql("postgres", other);
     proxy.heal();
-    wait_until("the other", async || {
-        is_accepted(&directory, "other")
-            .await
-            .is_ok_and(|found| found)
-    })
-    .await;
-    assert!(!is_accepted(&directory, "lost").await.expect("found"));
+    wait_for(&directory, "other", true).await;
+    assert!(!is_accepted(&directory, "lost").await);
 }
 
 /// A statement for all of them would take too long.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_uses_of_many_keys_are_all_written() {
     let (keys, database) = new_keys().await;
-    let add = "INSERT INTO api_keys SELECT 'key-' || n, 'x', 'read', 1 FROM generate_series(1, 2500) AS n;
-        INSERT INTO api_key_tokens SELECT sha256(id::bytea), id, 'abcd', 0, NULL FROM api_keys";
-    database.sql(add);
-    let (uses, writer) =
-        ApiKeyUseRecord::start(keys.clone(), 10_000, TRUST, &mut Registry::default());
+    database.sql(
+        "INSERT INTO api_keys SELECT 'key-' || n, 'x', 'read', 1 FROM generate_series(1, 2500) AS n;
+        INSERT INTO api_key_tokens SELECT sha256(id::bytea), id, 'abcd', 0, NULL FROM api_keys",
+    );
+    let registry = &mut Registry::default();
+    let (uses, writer) = ApiKeyUseRecord::start(keys.clone(), 10_000, TRUST, registry);
     for number in 1..=2500 {
-        uses.note(&api_key(&format!("key-{number}")).id, ApiKeyUse::Request);
+        uses.note(&api_key_id(&format!("key-{number}")), ApiKeyUse::Request);
     }
     drop(uses);
     writer.await.expect("no panic");
     assert_eq!(keys.list_uses().await.expect("uses").last.len(), 2500);
 }
 
-/// Another test of the commit is that of a copy, which uses the same connection.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_user_who_may_only_read_is_told_what_is_missing() {
     let (keys, database) = new_keys().await;
     let user = database.user();
+    let name = &user.name;
     database.sql(&format!(
-        "GRANT SELECT ON ALL TABLES IN SCHEMA public TO {}",
-        user.name
+        "GRANT SELECT ON ALL TABLES IN SCHEMA public TO {name}"
     ));
     let reader = api_key_store(endpoint(&user.url), settings());
     let Err(StoreFailure::Unavailable(cause)) = reader.check_writable().await else {
         panic!("it may not write")
     };
-    let advice = format!("GRANT DELETE, INSERT ON api_key_tokens TO {}", user.name);
+    let advice = format!("GRANT DELETE, INSERT ON api_key_tokens TO {name}");
     assert!(cause.to_string().contains(&advice), "{cause}");
-    let changed = reader.change(add("key", "token", None), "test").await;
-    assert!(
-        matches!(
-            changed,
-            Err(ApiKeyChangeError::Store(StoreFailure::Unavailable(_)))
-        ),
-        "{changed:?}"
+    let add = key_changes::add("key", "token", None);
+    let changed = reader.change(add, "test").await;
+    let is_refused = matches!(
+        changed,
+        Err(ApiKeyChangeError::Store(StoreFailure::Unavailable(_)))
     );
+    assert!(is_refused, "{changed:?}");
     keys.check_writable().await.expect("the owner may write");
 }
 
-/// The permissions before the migration of the marks, in a rolling upgrade.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+/// The permissions before the migration that adds the marks, in a rolling upgrade.
+#[tokio::test(flavor = "multi_thread")]
 async fn without_a_permission_on_the_marks_changes_are_seen() {
     let (keys, database) = new_keys().await;
     let user = database.user();
+    let name = &user.name;
     database.sql(&format!(
-        "GRANT SELECT ON api_keys, api_key_tokens, api_key_state TO {}",
-        user.name
+        "GRANT SELECT ON api_keys, api_key_tokens, api_key_state TO {name}"
     ));
     let directory = directory_of(&api_key_store(endpoint(&user.url), settings()));
-    let is_found = async |id| is_accepted(&directory, id).await.expect("found");
-    for id in ["a", "b"] {
-        keys.change(add(id, id, None), "test").await.expect("added");
-        wait_until("it is accepted", async || is_found(id).await).await;
-    }
-    keys.change(revoke("a"), "test").await.expect("revoked");
-    wait_until("it is refused", async || !is_found("a").await).await;
-    assert!(is_found("b").await);
+    add(&keys, &["a", "b"]).await;
+    wait_for(&directory, "b", true).await;
+    revoke(&keys, "a").await;
+    wait_for(&directory, "a", false).await;
+    assert!(is_accepted(&directory, "b").await);
 }

@@ -5,16 +5,12 @@ use std::time::{Duration, Instant};
 use animal_store_adapters_postgres::{PostgresSettings, api_key_store};
 use animal_store_app::{
     ports::{ApiKeyStore, ApiKeyUse, ApiKeyUses},
-    test_support::{
-        api_key,
-        key_changes::{add, revoke},
-    },
+    test_support::api_key_id,
 };
 use prometheus_client::registry::Registry;
 
 use crate::{
-    keys::{directory_of, is_accepted, new_keys},
-    outcomes::wait_until,
+    keys::{add, directory_of, new_keys, revoke, wait_for},
     sql_session::SqlSession,
     store::{endpoint, settings},
 };
@@ -34,7 +30,7 @@ fn documented_grants() -> String {
 }
 
 /// It holds the locks of each table that its permissions allow, and of the rows.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn whatever_the_user_of_the_instances_locks_a_key_can_be_revoked() {
     let (keys, database) = new_keys().await;
     let user = database.user();
@@ -42,15 +38,10 @@ async fn whatever_the_user_of_the_instances_locks_a_key_can_be_revoked() {
     database.sql(&grants);
     let instance = api_key_store(endpoint(&user.url), settings());
     let directory = directory_of(&instance);
-    keys.change(add("key", "token", None), "test")
-        .await
-        .expect("added");
-    wait_until("it is accepted", async || {
-        is_accepted(&directory, "token").await.expect("found")
-    })
-    .await;
+    add(&keys, &["key"]).await;
+    wait_for(&directory, "key", true).await;
     let (record, writer) = instance.start_uses(&mut Registry::default());
-    record.note(&api_key("key").id, ApiKeyUse::Request);
+    record.note(&api_key_id("key"), ApiKeyUse::Request);
     drop(record);
     writer.await.expect("no panic");
     assert_eq!(keys.list_uses().await.expect("uses").last.len(), 1);
@@ -89,29 +80,22 @@ async fn whatever_the_user_of_the_instances_locks_a_key_can_be_revoked() {
     }
 
     let began = Instant::now();
-    keys.change(revoke("key"), "test").await.expect("revoked");
+    revoke(&keys, "key").await;
     assert!(began.elapsed() < settings().timeout);
     assert_eq!(keys.audit_log().await.expect("log").len(), 2);
-    wait_until("it is refused", async || {
-        !is_accepted(&directory, "token").await.expect("found")
-    })
-    .await;
+    wait_for(&directory, "key", false).await;
     session.run("ROLLBACK").await;
     // Its uses stay, and no list has them. A key with this id has none.
     assert!(keys.list_uses().await.expect("uses").last.is_empty());
-    keys.change(add("key", "token", None), "test")
-        .await
-        .expect("added");
+    add(&keys, &["key"]).await;
     assert!(keys.list_uses().await.expect("uses").last.is_empty());
 }
 
 /// A lock that the owner of the tables holds ends the wait of the record.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_revocation_whose_record_has_to_wait_is_done() {
     let (keys, database) = new_keys().await;
-    keys.change(add("key", "token", None), "test")
-        .await
-        .expect("added");
+    add(&keys, &["key"]).await;
     let session = SqlSession::of(&database).await;
     session
         .run("BEGIN; LOCK TABLE api_key_changes IN SHARE MODE")
@@ -121,7 +105,7 @@ async fn a_revocation_whose_record_has_to_wait_is_done() {
         ..settings()
     };
     let brief = api_key_store(endpoint(database.url()), brief);
-    brief.change(revoke("key"), "test").await.expect("revoked");
+    revoke(&brief, "key").await;
     assert!(keys.list().await.expect("list").is_empty());
     session.run("ROLLBACK").await;
 }

@@ -1,11 +1,6 @@
 //! Migrations: concurrent starts, databases that a newer program has migrated, and tables that are in use.
 
-use std::{
-    fs,
-    path::Path,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use animal_store_adapters_postgres::{MigrationError, PostgresSettings, SchemaMode};
 use animal_store_app::ports::PetRepository;
@@ -13,8 +8,8 @@ use animal_store_test_servers::PgDatabase;
 use tokio::task::JoinSet;
 
 use crate::{
-    outcomes::{reason, wait_until},
-    sql_session::{SqlSession, client},
+    outcomes::reason,
+    sql_session::SqlSession,
     store::{Store, endpoint, migrations, settings, start_storage},
 };
 
@@ -38,64 +33,44 @@ async fn start(database: &PgDatabase, schema: SchemaMode) -> Result<(), String> 
         schema,
         ..settings()
     };
-    let started = start_storage(endpoint(database.url()), endpoint(database.url()), settings).await;
+    let url = database.url();
+    let started = start_storage(endpoint(url), endpoint(url), settings).await;
     started.map(drop).map_err(|error| reason(&error))
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn migrations_are_pending_until_they_run_once_and_are_recorded_by_their_versions() {
-    let database = PgDatabase::new();
-    assert_eq!(
-        migrations(database.url())
-            .pending()
-            .await
-            .expect("the names"),
-        ALL
-    );
-    let reason = start(&database, SchemaMode::Check)
-        .await
-        .expect_err("there is no table");
-    assert!(
-        reason.contains(
-            "these migrations are pending: 0001expand, 0002expand, 0003expand; run `animal-store migrate`"
-        ),
-        "{reason}"
-    );
-    assert_eq!(tables(&database), "", "reading them changes nothing");
-    assert_eq!(
-        migrations(database.url())
-            .run()
-            .await
-            .expect("the migrations run"),
-        ALL
-    );
-    assert_eq!(history(&database), ALL.join("\n"));
-    let made = tables(&database);
-
-    assert_eq!(
-        migrations(database.url())
-            .pending()
-            .await
-            .expect("no names"),
-        [""; 0]
-    );
-    assert_eq!(
-        migrations(database.url())
-            .run()
-            .await
-            .expect("nothing to do"),
-        [""; 0]
-    );
-    start(&database, SchemaMode::Check)
-        .await
-        .expect("the storage starts");
-    assert_eq!(
-        (history(&database), tables(&database)),
-        (ALL.join("\n"), made)
-    );
+/// Runs the migrations, and returns their versions.
+async fn run(database: &PgDatabase) -> Vec<String> {
+    let ran = migrations(database.url()).run().await;
+    ran.expect("the migrations run")
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pending(database: &PgDatabase) -> Vec<String> {
+    let pending = migrations(database.url()).pending().await;
+    pending.expect("the names")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn migrations_are_pending_until_they_run_once_and_are_recorded_by_their_versions() {
+    let database = PgDatabase::new();
+    assert_eq!(pending(&database).await, ALL);
+    let refused = start(&database, SchemaMode::Check).await;
+    let reason = refused.expect_err("there is no table");
+    let versions = ALL.join(", ");
+    let expected = format!("these migrations are pending: {versions}; run `animal-store migrate`");
+    assert!(reason.contains(&expected), "{reason}");
+    assert_eq!(tables(&database), "", "reading them changes nothing");
+    assert_eq!(run(&database).await, ALL);
+    let made = (tables(&database), history(&database));
+    assert_eq!(made.1, ALL.join("\n"));
+
+    assert_eq!(pending(&database).await, [""; 0]);
+    assert_eq!(run(&database).await, [""; 0]);
+    let started = start(&database, SchemaMode::Check).await;
+    started.expect("the storage starts");
+    assert_eq!((tables(&database), history(&database)), made);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn of_processes_that_start_at_the_same_time_one_runs_them() {
     let database = PgDatabase::new();
     let mut starts = JoinSet::new();
@@ -103,21 +78,14 @@ async fn of_processes_that_start_at_the_same_time_one_runs_them() {
         let url = database.url().to_owned();
         starts.spawn(async move { Store::at(&url, settings()).await });
     }
-    for Store {
-        repository,
-        storage,
-        writer,
-        ..
-    } in starts.join_all().await
-    {
-        assert_eq!(repository.list(None, None, 1).await.expect("a list"), []);
-        drop((repository, storage));
-        writer.await.expect("no panic");
+    for store in starts.join_all().await {
+        let list = store.repository.list(None, None, 1).await;
+        assert_eq!(list.expect("a list"), []);
     }
     assert_eq!(history(&database), ALL.join("\n"));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_expansion_by_a_newer_program_is_accepted_and_another_layout_is_refused_unchanged() {
     for (version, refusal) in [
         ("9999expand", None),
@@ -129,10 +97,7 @@ async fn an_expansion_by_a_newer_program_is_accepted_and_another_layout_is_refus
         ),
     ] {
         let database = PgDatabase::new();
-        migrations(database.url())
-            .run()
-            .await
-            .expect("the migrations run");
+        run(&database).await;
         database.sql(&format!(
             "INSERT INTO __diesel_schema_migrations (version) VALUES ('{version}')"
         ));
@@ -141,102 +106,64 @@ async fn an_expansion_by_a_newer_program_is_accepted_and_another_layout_is_refus
             for schema in [SchemaMode::Check, SchemaMode::Migrate] {
                 start(&database, schema).await.expect("the storage starts");
             }
-            assert_eq!(
-                migrations(database.url())
-                    .run()
-                    .await
-                    .expect("nothing to do"),
-                [""; 0]
-            );
+            assert_eq!(run(&database).await, [""; 0]);
             continue;
         };
         for schema in [SchemaMode::Check, SchemaMode::Migrate] {
             let reason = start(&database, schema).await.expect_err(version);
             assert!(texts.iter().all(|text| reason.contains(text)), "{reason}");
         }
-        for result in [
-            migrations(database.url()).run().await,
-            migrations(database.url()).pending().await,
-        ] {
-            assert!(
-                matches!(&result, Err(MigrationError::Unusable(_))),
-                "{result:?}"
-            );
-        }
+        let ran = migrations(database.url()).run().await;
+        assert!(matches!(ran, Err(MigrationError::Unusable(_))), "{ran:?}");
         assert_eq!((tables(&database), history(&database)), before);
     }
 }
 
 /// An index that is built concurrently waits for every running statement, including one that waits for the lock.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn while_another_process_changes_the_schema_and_builds_an_index_nothing_is_changed() {
     let database = PgDatabase::new();
     database.sql("CREATE TABLE other (id bigint)");
-    let client = client(database.url()).await;
-    client
-        .batch_execute(&format!("SELECT pg_advisory_lock({LOCK})"))
-        .await
-        .expect("the lock");
-    let migrations = Arc::new(migrations(database.url()));
+    let session = SqlSession::of(&database).await;
+    let lock = format!("SELECT pg_advisory_lock({LOCK})");
+    session.run(&lock).await;
+    let migrations = migrations(database.url());
     let start = Instant::now();
-    let waiting = Arc::clone(&migrations);
-    let waiting = tokio::spawn(async move { waiting.run().await });
-    let waits = "SELECT count(*) FROM pg_stat_activity
-        WHERE datname = current_database() AND application_name LIKE 'animal-store %' AND query LIKE '%advisory_lock%'";
-    let count = async || {
-        client
-            .query_typed_one(waits, &[])
-            .await
-            .expect("a row")
-            .get::<_, i64>(0)
-    };
-    wait_until("it waits for the lock", async || count().await > 0).await;
-    client
-        .batch_execute("CREATE INDEX CONCURRENTLY other_id ON other (id)")
-        .await
-        .expect("an index");
+    let waiting = tokio::spawn(async move { migrations.run().await });
+    let waits = "pg_stat_activity WHERE datname = current_database()
+        AND application_name LIKE 'animal-store %' AND query LIKE '%advisory_lock%'";
+    session.wait_for_rows(waits, 1).await;
+    session
+        .run("CREATE INDEX CONCURRENTLY other_id ON other (id)")
+        .await;
 
     let error = waiting.await.expect("no panic").expect_err("it is locked");
     assert!(matches!(&error, MigrationError::Locked(_)), "{error}");
-    assert!(
-        start.elapsed() >= Duration::from_secs(5),
-        "{:?}",
-        start.elapsed()
-    );
+    let waited = start.elapsed();
+    assert!(waited >= Duration::from_secs(5), "{waited:?}");
     assert_eq!(tables(&database), "other\nother_id");
-    assert_eq!(migrations.pending().await.expect("the names"), ALL);
-    client
-        .batch_execute(&format!("SELECT pg_advisory_unlock({LOCK})"))
-        .await
-        .expect("unlocked");
-    assert_eq!(migrations.run().await.expect("the migrations run"), ALL);
+    assert_eq!(pending(&database).await, ALL);
+    let unlock = format!("SELECT pg_advisory_unlock({LOCK})");
+    session.run(&unlock).await;
+    assert_eq!(run(&database).await, ALL);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_migration_that_fails_leaves_nothing_behind() {
     let database = PgDatabase::new();
     database.sql("CREATE TABLE other (id bigint); CREATE INDEX pets_status_id ON other (id)");
-    let error = migrations(database.url())
-        .run()
-        .await
-        .expect_err("the name is taken");
+    let ran = migrations(database.url()).run().await;
+    let Err(MigrationError::Failed(text)) = ran else {
+        panic!("{ran:?}")
+    };
     let expected = format!("migration {} failed: ", ALL[0]);
-    assert!(
-        matches!(&error, MigrationError::Failed(text) if text.starts_with(&expected)),
-        "{error}"
-    );
-    assert!(error.to_string().contains("pets_status_id"), "{error}");
+    assert!(text.starts_with(&expected), "{text}");
+    assert!(text.contains("pets_status_id"), "{text}");
     assert_eq!(database.sql("SELECT to_regclass('pets') IS NULL"), "t");
     assert_eq!(history(&database), "");
 
     database.sql("DROP TABLE other");
-    assert_eq!(
-        migrations(database.url())
-            .run()
-            .await
-            .expect("the migrations run"),
-        ALL
-    );
+    assert_eq!(run(&database).await, ALL);
 }
 
 /// The migration that creates `pets` also changes the table `other`, as a migration of a later release would. A
@@ -256,7 +183,7 @@ const WAITING: &str = "pg_locks WHERE NOT granted AND relation = 'other'::regcla
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
 
 /// Queries queue behind a migration that waits.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_start_waits_until_the_tables_are_free_and_delays_queries_by_less_than_a_second_each_time()
  {
     let database = PgDatabase::new();
@@ -266,17 +193,11 @@ async fn a_start_waits_until_the_tables_are_free_and_delays_queries_by_less_than
     reading
         .run("BEGIN; LOCK TABLE other IN ACCESS SHARE MODE")
         .await;
-    let error = migrations(database.url())
-        .run()
-        .await
-        .expect_err("the table is in use");
-    assert!(matches!(error, MigrationError::TablesInUse(_)), "{error:?}");
-    assert!(
-        error
-            .to_string()
-            .contains("another session uses the tables: postgres@"),
-        "{error}"
-    );
+    let ran = migrations(database.url()).run().await;
+    let Err(MigrationError::TablesInUse(text)) = ran else {
+        panic!("{ran:?}")
+    };
+    assert!(text.starts_with("postgres@"), "{text}");
     assert_eq!(database.sql("SELECT to_regclass('pets') IS NULL"), "t");
     let timeout: u32 = database
         .sql("SELECT last_value FROM lock_timeout")
@@ -285,41 +206,11 @@ async fn a_start_waits_until_the_tables_are_free_and_delays_queries_by_less_than
     assert!((1..1000).contains(&timeout), "{timeout}");
 
     let url = database.url().to_owned();
-    let other_url = database.url().to_owned();
-    let start = tokio::spawn(async move {
-        start_storage(endpoint(&url), endpoint(&other_url), settings()).await
-    });
+    let start = tokio::spawn(async move { Store::at(&url, settings()).await });
     for waiting in [1, 0, 1] {
         observer.wait_for_rows(WAITING, waiting).await;
     }
     assert!(!start.is_finished());
     reading.unlock().await;
-    drop(start.await.expect("no panic").expect("a storage"));
-}
-
-#[test]
-fn every_migration_is_named_by_its_number_and_its_kind() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
-    let entries = fs::read_dir(folder)
-        .expect("the folder")
-        .map(|entry| entry.expect("an entry"));
-    let folders = entries.filter(|entry| entry.path().is_dir());
-    let mut names: Vec<_> = folders
-        .map(|entry| entry.file_name().into_string().expect("UTF-8"))
-        .collect();
-    names.sort();
-    assert_eq!(names.len(), ALL.len());
-    for (index, name) in names.iter().enumerate() {
-        let rest = name
-            .strip_prefix(&format!("{:04}-", index + 1))
-            .expect(name);
-        let subject = rest
-            .strip_prefix("expand_")
-            .or(rest.strip_prefix("contract_"))
-            .expect(name);
-        assert!(!subject.is_empty(), "{name}");
-        let is_plain =
-            |byte: u8| byte == b'_' || byte.is_ascii_lowercase() || byte.is_ascii_digit();
-        assert!(subject.bytes().all(is_plain), "{name}");
-    }
+    start.await.expect("no panic");
 }

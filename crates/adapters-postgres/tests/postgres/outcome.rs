@@ -30,7 +30,7 @@ async fn stored_in_the_end(
     fixture.observer.named("lost").await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_add_whose_connection_is_cut_is_unknown_unless_its_commit_was_not_requested() {
     let [plain, pooling] = both_modes(&settings());
     // What does not arrive: the add, the commit, or the end of PostgreSQL's response after the commit. An add has a
@@ -55,7 +55,7 @@ async fn an_add_whose_connection_is_cut_is_unknown_unless_its_commit_was_not_req
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_add_whose_connection_the_server_terminates_before_a_commit_fails_at_once() {
     for (settings, expected) in both_modes(&settings())
         .into_iter()
@@ -85,7 +85,7 @@ async fn keyed_store(settings: PostgresSettings) -> (Fixture, FaultProxy) {
     (fixture, proxy)
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_retry_of_a_request_whose_response_was_lost_is_a_replay() {
     for (settings, done) in both_modes(&settings())
         .into_iter()
@@ -109,7 +109,7 @@ async fn a_retry_of_a_request_whose_response_was_lost_is_a_replay() {
 }
 
 /// The server does not notice that the client has disconnected, and ends the transaction after its own timeout.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_transaction_whose_commit_never_arrives_does_not_block_its_key() {
     let [_, settings] = both_modes(&short_timeout());
     let (fixture, proxy) = keyed_store(settings.clone()).await;
@@ -132,7 +132,7 @@ async fn a_transaction_whose_commit_never_arrives_does_not_block_its_key() {
 }
 
 /// Commits that are not cancelled would use up all connections of the server.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_commit_that_waits_for_a_standby_is_unknown_and_cancelled_and_a_retry_is_a_replay() {
     in_both_modes(&few_seconds(), async |settings| {
         let (server, store) = Store::served(settings).await;

@@ -120,7 +120,7 @@ async fn repository(
 
 pet_repository_contract!(repository);
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn many_workers_share_few_connections_and_leave_nothing_behind() {
     let pooled = Pooled::with(
         2,
@@ -183,7 +183,7 @@ async fn many_workers_share_few_connections_and_leave_nothing_behind() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_pooler_in_session_mode_needs_no_setting() {
     let server = PostgresServer::start();
     let bouncer = PgBouncer::start(server.port(), "session", 10);
@@ -201,7 +201,7 @@ async fn a_pooler_in_session_mode_needs_no_setting() {
 }
 
 /// With one connection, an open transaction would block everything else.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_dropped_read_leaves_no_transaction_open() {
     let pooled = Pooled::with(1, pooling()).await;
     let repository = pooled.repository();
@@ -221,7 +221,7 @@ async fn a_dropped_read_leaves_no_transaction_open() {
     pooled.leaves_nothing_behind().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn bulk_access_through_a_pooler_leaves_nothing_behind() {
     let pooled = Pooled::with(3, pooling()).await;
     let bulk = bulk_with(&pooled.url(), pooling());

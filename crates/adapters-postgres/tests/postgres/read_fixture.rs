@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use animal_store_adapters_postgres::PostgresSettings;
 use animal_store_app::ports::{PetRepository, StoreFailure};
-use animal_store_domain::{CategoryId, NewPet, Pet, PetId, PetName, PetStatus};
+use animal_store_domain::{
+    CategoryId, NewPet, Pet, PetId, PetName,
+    PetStatus::{self, Available, Pending, Sold},
+};
 use animal_store_test_servers::PgDatabase;
 use futures_util::{
     FutureExt,
@@ -14,11 +17,11 @@ use futures_util::{
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::{
-    explain::{empty_tables, with_schema},
+    explain::{empty_tables, one_connection, with_schema},
     fixture::poll_once,
     outcomes::find,
     sql_session::SqlSession,
-    store::Store,
+    store::{Store, in_both_modes},
 };
 
 /// A statement that reads a `bad` pet fails.
@@ -49,11 +52,7 @@ pub(crate) use Read::{Get, List};
 pub(crate) type Response = Result<Vec<Pet>, StoreFailure>;
 
 /// A read of each kind. All of them read pet 1 of [`pets`] and no other.
-pub(crate) const KINDS: [Read; 3] = [
-    Get(1),
-    List(None, 0, 1),
-    List(Some(PetStatus::Pending), 0, 1),
-];
+pub(crate) const KINDS: [Read; 3] = [Get(1), List(None, 0, 1), List(Some(Pending), 0, 1)];
 
 /// A statement that was executed.
 #[derive(Debug)]
@@ -75,26 +74,16 @@ pub(crate) struct ReadFixture {
 
 /// Pets with the ids from 1 to this number. Each fourth one has no status.
 pub(crate) fn pets(count: i64) -> Vec<Pet> {
-    let statuses = [
-        Some(PetStatus::Pending),
-        Some(PetStatus::Sold),
-        Some(PetStatus::Available),
-        None,
-    ];
+    let statuses = [Some(Pending), Some(Sold), Some(Available), None];
     let numbered = (1..=count).zip(statuses.into_iter().cycle());
-    numbered
-        .map(|(id, status)| pet(id, &format!("pet {id}"), status))
-        .collect()
+    let pets = numbered.map(|(id, status)| pet(id, &format!("pet {id}"), status));
+    pets.collect()
 }
 
 pub(crate) fn pet(id: i64, name: &str, status: Option<PetStatus>) -> Pet {
-    let new_pet = NewPet::new(PetName::parse(name).expect("a name"), CategoryId::new(-id))
-        .with_status(status);
+    let name = PetName::parse(name).expect("a name");
+    let new_pet = NewPet::new(name, CategoryId::new(-id)).with_status(status);
     Pet::new(PetId::parse(id).expect("an id"), new_pet)
-}
-
-pub(crate) fn ids(pets: &[Pet]) -> Vec<i64> {
-    pets.iter().map(|pet| pet.id().get()).collect()
 }
 
 impl ReadFixture {
@@ -121,29 +110,28 @@ impl ReadFixture {
         fixture
     }
 
+    /// Runs a test without and with transaction pooling, at the same time. Reads have one connection.
+    pub(crate) async fn in_both_modes(pets: Vec<Pet>, test: impl AsyncFn(Self)) {
+        let start = async |settings| test(Self::with(settings, pets.clone()).await).await;
+        in_both_modes(&one_connection(), start).await;
+    }
+
     /// Replaces all pets.
     async fn replace_pets(&mut self, pets: Vec<Pet>) {
         let row = |pet: &Pet| {
             let id = pet.id().get();
-            let name = pet.new_pet().name().as_str();
-            let status = pet
-                .new_pet()
-                .status()
-                .map(PetStatus::number)
-                .map_or("NULL".to_owned(), |code| code.to_string());
-            format!(
-                "({id}, '{name}', {}, {status})",
-                pet.new_pet().category_id().get()
-            )
+            let new_pet = pet.new_pet();
+            let name = new_pet.name().as_str();
+            let category_id = new_pet.category_id().get();
+            // 0 is no status.
+            let status = new_pet.status().map_or(0, PetStatus::number);
+            format!("({id}, '{name}', {category_id}, nullif({status}, 0))")
         };
         let rows: Vec<_> = pets.iter().map(row).collect();
-        self.observer.run("TRUNCATE pets").await;
-        if !rows.is_empty() {
-            let insert = "INSERT INTO pets (id, name, category_id, status) VALUES";
-            self.observer
-                .run(&format!("{insert} {}", rows.join(", ")))
-                .await;
-        }
+        let rows = rows.join(", ");
+        let insert = "INSERT INTO pets (id, name, category_id, status) VALUES";
+        let replace = format!("TRUNCATE pets; {insert} {rows}");
+        self.observer.run(&replace).await;
         self.pets = pets;
         self.statements().await;
     }
@@ -171,13 +159,10 @@ impl ReadFixture {
         let repository = Arc::clone(&self.store.repository);
         let load = async move {
             match read {
-                Get(id) => find(&repository, id)
-                    .await
-                    .map(|pet| pet.into_iter().collect()),
+                Get(id) => Ok(Vec::from_iter(find(&repository, id).await?)),
                 List(status, after, limit) => {
-                    repository
-                        .list(status, PetId::parse(after).ok(), limit)
-                        .await
+                    let after = PetId::parse(after).ok();
+                    repository.list(status, after, limit).await
                 }
             }
         };
@@ -205,6 +190,15 @@ impl ReadFixture {
         join_all(batch).await
     }
 
+    /// As [`read_together`](Self::read_together). Each read succeeds.
+    pub(crate) async fn succeed_together(&self, kind: Read, reads: &[Read]) {
+        let responses = self.read_together(kind, reads).await;
+        for (read, response) in reads.iter().zip(responses) {
+            let pets = response.expect("a response");
+            assert_eq!(pets, self.expected(*read), "{read:?}");
+        }
+    }
+
     /// Returns the statements that have read rows since the last call, in the order of their commits.
     pub(crate) async fn statements(&mut self) -> Vec<Statement> {
         self.observer.run("NOTIFY rows, 'end'").await;
@@ -218,11 +212,8 @@ impl ReadFixture {
             let [pid, time, id, text] = [(); 4].map(|()| parts.next().expect("a part of a report"));
             let execution = [pid, time];
             let id = id.parse().expect("an id");
-            match statements
-                .iter_mut()
-                .rev()
-                .find(|statement| statement.execution == execution)
-            {
+            let mut known = statements.iter_mut().rev();
+            match known.find(|it| it.execution == execution) {
                 Some(statement) => statement.ids.push(id),
                 None => statements.push(Statement {
                     execution,

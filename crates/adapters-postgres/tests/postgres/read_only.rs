@@ -30,7 +30,7 @@ async fn works(store: &Store) {
     wait_until_ready(&store.storage).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn new_connections_that_cannot_write_are_refused() {
     let Fixture {
         store,
@@ -59,7 +59,7 @@ async fn new_connections_that_cannot_write_are_refused() {
 }
 
 /// Reads alone find out. Behind a pooler, the probe does.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn connections_that_become_read_only_are_replaced() {
     let settings = PostgresSettings {
         probe_interval: Duration::from_millis(100),
@@ -84,7 +84,7 @@ async fn connections_that_become_read_only_are_replaced() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_primary_that_restarts_as_a_standby_is_used_again_after_its_promotion() {
     in_both_modes(&settings(), async |settings| {
         let (mut server, store) = Store::served(settings).await;
@@ -97,7 +97,7 @@ async fn a_primary_that_restarts_as_a_standby_is_used_again_after_its_promotion(
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn of_several_hosts_the_primary_is_used() {
     let mut stopped = PostgresServer::start();
     stopped.stop();

@@ -1,17 +1,17 @@
 //! Ready only if pets can be read and added.
 
-use animal_store_adapters_postgres::{PostgresSettings, SchemaMode};
+use animal_store_adapters_postgres::PostgresSettings;
 use animal_store_test_servers::PostgresServer;
 
 use crate::{
     metrics::connections,
     outcomes::{find, not_ready, wait_until, wait_until_ready},
     sql_session::SqlSession,
-    store::{Store, settings},
+    store::{Store, check, settings},
 };
 
 /// Two connections for creates, one for readiness, and none or one for reads.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn without_a_connection_for_reads_the_storage_is_not_ready() {
     let server = PostgresServer::start();
     let url = server.url("postgres");
@@ -22,9 +22,8 @@ async fn without_a_connection_for_reads_the_storage_is_not_ready() {
         GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO keeper",
     );
     let settings = PostgresSettings {
-        schema: SchemaMode::Check,
         connections_per_worker: 1,
-        ..settings()
+        ..check()
     };
     let observer = SqlSession::at(&url).await;
     let store = Store::at(&url.replace("postgres@", "keeper@"), settings).await;
@@ -63,7 +62,7 @@ async fn without_a_connection_for_reads_the_storage_is_not_ready() {
 }
 
 /// A pool keeps server connections, and the role cannot open others.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_user_that_may_not_log_in_any_more_is_ready_while_its_connections_are_up() {
     let server = PostgresServer::start();
     let url = server.url("postgres");

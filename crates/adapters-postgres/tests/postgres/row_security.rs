@@ -1,6 +1,6 @@
 //! Row level security: the storage is unavailable, and no list is empty because of a policy.
 
-use animal_store_adapters_postgres::{PostgresSettings, SchemaMode, api_key_store};
+use animal_store_adapters_postgres::api_key_store;
 use animal_store_app::ports::{ApiKeyStore, BulkStorage};
 use animal_store_test_servers::PgDatabase;
 
@@ -9,19 +9,15 @@ use crate::{
     outcomes::{
         Success, Unavailable, list_find_add, not_ready, wait_for_outcome, wait_until_ready,
     },
-    store::{Store, both_modes, endpoint, migrations, settings},
+    store::{Store, both_modes, check, endpoint, migrations, settings},
 };
 
 const POLICY: &str = "query would be affected by row-level security policy";
 
 /// A policy of each kind: none, which hides all rows, and one that shows them all.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn with_a_policy_that_applies_to_the_user_nothing_is_served() {
-    for settings in both_modes(&settings()) {
-        let settings = PostgresSettings {
-            schema: SchemaMode::Check,
-            ..settings
-        };
+    for settings in both_modes(&check()) {
         let database = PgDatabase::new();
         migrations(database.url()).run().await.expect("migrated");
         let user = database.user();
@@ -54,7 +50,7 @@ async fn with_a_policy_that_applies_to_the_user_nothing_is_served() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_policy_that_does_not_apply_to_the_user_changes_nothing() {
     let database = PgDatabase::new();
     let store = Store::at(database.url(), settings()).await;

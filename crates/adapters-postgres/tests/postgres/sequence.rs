@@ -21,7 +21,7 @@ async fn advance(database: &PgDatabase) -> bool {
     advanced.expect("it is set")
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_sequence_that_is_behind_is_set_to_the_greatest_id() {
     let database = migrated().await;
     assert!(!advance(&database).await, "there is no pet");
@@ -32,7 +32,7 @@ async fn a_sequence_that_is_behind_is_set_to_the_greatest_id() {
     assert_eq!(adds_and_finds(&store.repository).await.id().get(), 1001);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_sequence_never_moves_backwards() {
     for (position, next) in [
         ("SELECT setval('pets_id_seq', 2000)", "2001"),
@@ -58,7 +58,7 @@ async fn a_sequence_never_moves_backwards() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn creates_in_flight_and_later_ones_succeed_while_the_sequence_is_set() {
     let fixture = Fixture::new().await;
     let first = fixture.block().await;
@@ -79,7 +79,7 @@ async fn creates_in_flight_and_later_ones_succeed_while_the_sequence_is_set() {
 }
 
 /// It owns neither the table nor the sequence.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_user_without_the_privilege_is_told_what_is_missing() {
     let database = migrated().await;
     database.sql(AHEAD);
@@ -95,7 +95,7 @@ async fn a_user_without_the_privilege_is_told_what_is_missing() {
 }
 
 /// A start does not set it: its user may not own the table.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_start_leaves_the_sequence_as_it_is() {
     let database = migrated().await;
     database.sql("INSERT INTO pets (id, name, category_id) VALUES (1, 'copied', 1)");

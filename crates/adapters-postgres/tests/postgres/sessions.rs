@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use animal_store_adapters_postgres::{PgPetRepository, PostgresSettings, SchemaMode};
+use animal_store_adapters_postgres::PgPetRepository;
 use animal_store_app::ports::PetRepository;
 use animal_store_domain::PetStatus;
 use animal_store_test_servers::{PgBouncer, PgDatabase};
@@ -16,7 +16,7 @@ use crate::{
     keyed::{New, Replayed, add_keyed},
     outcomes::{Success, add, find, reason, wait_for_outcome},
     sql_session::SqlSession,
-    store::{endpoint, in_both_modes, migrations, parts, settings, start_storage},
+    store::{check, endpoint, migrations, parts, start_storage},
 };
 
 /// Makes the names of pets unique.
@@ -44,10 +44,9 @@ async fn every_request_succeeds(repository: &Arc<PgPetRepository>, when: &str) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn after_a_change_of_the_schema_every_request_succeeds() {
-    in_both_modes(&settings(), async |settings| {
-        let fixture = Fixture::with(settings).await;
+    Fixture::in_both_modes(async |fixture| {
         every_request_succeeds(&fixture.store.repository, "before").await;
         for change in [
             "ALTER TABLE pets ALTER COLUMN name TYPE text COLLATE \"C\"",
@@ -69,7 +68,7 @@ async fn after_a_change_of_the_schema_every_request_succeeds() {
 }
 
 /// A session finds its tables by the search path of its start.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn after_the_tables_have_moved_to_another_schema_every_request_succeeds() {
     let fixture = Fixture::new().await;
     every_request_succeeds(&fixture.store.repository, "before").await;
@@ -86,17 +85,13 @@ async fn after_the_tables_have_moved_to_another_schema_every_request_succeeds() 
 }
 
 /// All sessions use the only server connection of a pool, and another client of the pool takes their statements.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn after_a_pooler_has_taken_the_statements_of_a_session_every_request_succeeds() {
     let database = PgDatabase::new();
     migrations(database.url()).run().await.expect("migrated");
     let bouncer = PgBouncer::start(parts(database.url()).1, "transaction", 1);
     let through = bouncer.url(database.name());
-    let check = PostgresSettings {
-        schema: SchemaMode::Check,
-        ..settings()
-    };
-    let started = start_storage(endpoint(&through), endpoint(database.url()), check).await;
+    let started = start_storage(endpoint(&through), endpoint(database.url()), check()).await;
     let (storage, _writer) = started.expect("a storage");
     let repository = Arc::new(storage.repository());
     wait_for_outcome(&repository, Success).await;
@@ -109,10 +104,9 @@ async fn after_a_pooler_has_taken_the_statements_of_a_session_every_request_succ
 }
 
 /// Each create takes the statements of its session, so that the next batch is refused.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_batch_of_creates_that_a_session_refuses_is_stored_once_in_order() {
-    in_both_modes(&settings(), async |settings| {
-        let fixture = Fixture::with(settings).await;
+    Fixture::in_both_modes(async |fixture| {
         let names: Vec<_> = (0..100).map(|number| number.to_string()).collect();
         let names: Vec<_> = names.iter().map(String::as_str).collect();
         let first = fixture.block().await;

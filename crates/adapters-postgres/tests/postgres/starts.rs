@@ -45,7 +45,7 @@ async fn starts_and_recovers(url: &str, settings: PostgresSettings, repair: impl
     wait_until_ready(&store.storage).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_password_is_reported_but_not_shown() {
     let server = PostgresServer::with_password("right");
     let url = server
@@ -64,7 +64,7 @@ async fn a_wrong_password_is_reported_but_not_shown() {
     starts_and_recovers(&url, not_required(), repair).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn without_a_server_a_start_fails_or_waits_for_one_in_the_background() {
     let mut server = PostgresServer::start();
     let url = server.url("postgres");
@@ -89,7 +89,7 @@ async fn without_a_server_a_start_fails_or_waits_for_one_in_the_background() {
     starts_and_recovers(&url, not_required(), async || server.start_again()).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_error_of_a_start_names_each_host_that_was_tried() {
     for (url, logins) in [
         (
@@ -112,7 +112,7 @@ async fn the_error_of_a_start_names_each_host_that_was_tried() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_does_not_respond_delays_the_start_by_the_start_timeout() {
     let server = PostgresServer::start();
     server.pause();
@@ -122,7 +122,7 @@ async fn a_server_that_does_not_respond_delays_the_start_by_the_start_timeout() 
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn over_a_frozen_connection_a_start_fails_in_time() {
     let connect_timeout = Duration::from_millis(500);
     let database = PgDatabase::new();
@@ -150,7 +150,7 @@ async fn over_a_frozen_connection_a_start_fails_in_time() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_cannot_store_every_name_is_refused() {
     for encoding in ["LATIN1", "SQL_ASCII"] {
         let database = PgDatabase::encoded(encoding);

@@ -28,16 +28,19 @@ pub(crate) struct Store {
 /// Settings with timeouts that do not expire on a busy machine.
 pub(crate) fn settings() -> PostgresSettings {
     PostgresSettings {
-        schema: SchemaMode::Migrate,
         required_at_start: true,
-        connections_per_worker: 2,
-        transaction_pooling: false,
         probe_interval: Duration::from_hours(1),
         connect_timeout: Duration::from_secs(30),
         timeout: Duration::from_secs(30),
-        max_waiting_reads: 1000,
-        max_waiting_creates: 1000,
-        idempotency_retention: Duration::from_hours(24),
+        ..PostgresSettings::default()
+    }
+}
+
+/// Settings for a user that does not own the tables.
+pub(crate) fn check() -> PostgresSettings {
+    PostgresSettings {
+        schema: SchemaMode::Check,
+        ..settings()
     }
 }
 

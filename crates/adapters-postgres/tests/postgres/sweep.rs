@@ -32,7 +32,7 @@ async fn records(session: &SqlSession, count: usize, end: &str) {
 
 const EXPIRED: &str = "now() - interval '1 second' * n";
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn all_expired_records_are_found_by_the_index_and_deleted_and_no_others() {
     in_both_modes(&sweeping(), async |settings| {
         let database = PgDatabase::new();
@@ -58,7 +58,7 @@ async fn all_expired_records_are_found_by_the_index_and_deleted_and_no_others() 
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn one_sweep_deletes_several_batches() {
     let database = PgDatabase::new();
     let retention = Duration::from_millis(400);
@@ -91,7 +91,7 @@ async fn one_sweep_deletes_several_batches() {
     assert_eq!(observer.column(sweeps).await, ["3 batches"]);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn locked_records_are_skipped_until_they_are_unlocked() {
     let database = PgDatabase::new();
     let _store = Store::at(database.url(), sweeping()).await;
@@ -114,7 +114,7 @@ async fn locked_records_are_skipped_until_they_are_unlocked() {
     observer.wait_for_rows("idempotency_keys", 0).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn after_any_failure_sweeps_go_on() {
     in_both_modes(&sweeping(), async |settings| {
         let (fixture, mut proxy) = Fixture::proxied(settings).await;

@@ -38,7 +38,7 @@ pub(crate) async fn require_missing_standby(server: &PostgresServer) {
     server.sql("postgres", "CHECKPOINT");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_create_whose_wait_an_administrator_cancels_has_an_unknown_outcome() {
     in_both_modes(&settings(), async |settings| {
         let (store, server) = waiting_for_a_standby(settings).await;
@@ -64,10 +64,9 @@ async fn a_create_whose_wait_an_administrator_cancels_has_an_unknown_outcome() {
 }
 
 /// The warning of a trigger is none of the commit.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_trigger_that_warns_changes_no_outcome() {
-    in_both_modes(&settings(), async |settings| {
-        let fixture = Fixture::with(settings).await;
+    Fixture::in_both_modes(async |fixture| {
         fixture.trigger_at_commit("RAISE WARNING 'look'").await;
         assert_eq!(
             add_outcome(&add(&fixture.store.repository, "Tom").await),
