@@ -44,53 +44,35 @@ mod tests {
 
     #[test]
     fn the_scheme_may_be_written_in_any_case() {
-        for scheme in ["Bearer", "bearer", "BEARER", "bEaReR"] {
-            assert_eq!(token(&[format!("{scheme} abc").as_bytes()]).unwrap(), "abc");
+        for value in ["Bearer abc", "bearer abc", "BEARER  abc"] {
+            assert_eq!(token(&[value.as_bytes()]).unwrap(), "abc");
         }
     }
 
     #[test]
-    fn no_header_or_another_scheme_is_a_missing_key() {
-        for values in [
-            &[][..],
-            &[&b""[..]],
-            &[b"Basic YTpi"],
-            &[b"abc"],
-            &[b"Bearerabc"],
-            &[b"Bearer\tabc"],
+    fn a_key_is_missing_without_the_scheme_malformed_if_it_is_no_token_and_unknown_if_it_is_mistyped()
+     {
+        let missing = ApiError::MissingApiKey;
+        let malformed = ApiError::MalformedApiKey;
+        for (values, expected) in [
+            (&[][..], &missing),
+            (&[&b""[..]], &missing),
+            (&[b"Basic YTpi"], &missing),
+            (&[b"abc"], &missing),
+            (&[b"Bearerabc"], &missing),
+            (&[b"Bearer\tabc"], &missing),
+            (&[b"Bearer"], &malformed),
+            (&[b"Bearer "], &malformed),
+            (&[b"Bearer a b"], &malformed),
+            (&[b"Bearer \ta"], &malformed),
+            (&["Bearer é".as_bytes()], &malformed),
+            (&[b"Bearer \xff"], &malformed),
+            (&[b"Bearer abc", b"Bearer abc"], &malformed),
+            (&[b"Bearer abc", b"Basic YTpi"], &malformed),
+            (&[b"Bearer animalstore_mistyped"], &ApiError::UnknownApiKey),
         ] {
-            assert!(
-                matches!(token(values), Err(ApiError::MissingApiKey)),
-                "{values:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_text_that_is_not_a_token_is_malformed() {
-        for bad in ["Bearer", "Bearer ", "Bearer a b", "Bearer \ta", "Bearer é"] {
-            assert!(
-                matches!(token(&[bad.as_bytes()]), Err(ApiError::MalformedApiKey)),
-                "{bad:?}"
-            );
-        }
-        assert!(matches!(
-            token(&[b"Bearer \xff"]),
-            Err(ApiError::MalformedApiKey)
-        ));
-        assert!(matches!(
-            token(&[b"Bearer animalstore_mistyped"]),
-            Err(ApiError::UnknownApiKey)
-        ));
-    }
-
-    #[test]
-    fn two_headers_are_malformed_even_if_they_are_equal() {
-        for second in [&b"Bearer abc"[..], b"Basic YTpi"] {
-            assert!(matches!(
-                token(&[b"Bearer abc", second]),
-                Err(ApiError::MalformedApiKey)
-            ));
+            let error = token(values).expect_err("no token");
+            assert_eq!(error.to_string(), expected.to_string(), "{values:?}");
         }
     }
 }

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn only_json_types_are_accepted() {
+    fn json_types_in_utf_8_are_accepted() {
         for good in [
             "application/json",
             "Application/JSON",
@@ -104,33 +104,8 @@ mod tests {
             "application/json; CHARSET=Utf-8; charset=utf8",
             "application/merge-patch+json; charset=utf-8",
         ] {
-            assert!(
-                check_content_type(&with(&CONTENT_TYPE, &[good])).is_ok(),
-                "{good}"
-            );
-        }
-        for bad in [
-            &[][..],
-            &[""],
-            &["json"],
-            &["text/json"],
-            &["text/plain"],
-            &["text/plain+json"],
-            &["application/jsonp"],
-            &["application/xml+json2"],
-            &["application/json+xml"],
-            &["application/json; charset=latin1"],
-            &["application/json ; charset=utf-16;"],
-            &["application/json charset=utf-8"],
-            &["application /json; charset=utf-8"],
-            &["application/json ; charset = utf-8"],
-            &[";application/json"],
-            &["application/json", "application/json"],
-        ] {
-            assert!(
-                check_content_type(&with(&CONTENT_TYPE, bad)).is_err(),
-                "{bad:?}"
-            );
+            let accepted = check_content_type(&with(&CONTENT_TYPE, &[good]));
+            assert!(accepted.is_ok(), "{good}");
         }
     }
 
@@ -166,16 +141,35 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_names_what_was_refused() {
+    fn any_other_type_is_refused_by_its_name() {
         let long = "x".repeat(1000);
         for (values, expected) in [
             (&[][..], "0 values of Content-Type"),
-            (&["a/b", "a/b"], "2 values of Content-Type"),
-            (&["text/plain"], "text/plain"),
+            (
+                &["application/json", "application/json"],
+                "2 values of Content-Type",
+            ),
+            (&[""], ""),
             (&["json"], "json"),
+            (&["text/json"], "text/json"),
             (&["text/plain; charset=utf-8"], "text/plain; charset=utf-8"),
+            (&["text/plain+json"], "text/plain+json"),
+            (&["application/jsonp"], "application/jsonp"),
+            (&["application/xml+json2"], "application/xml+json2"),
+            (&["application/json+xml"], "application/json+xml"),
+            (&["application /json"], "application /json"),
+            (&[";application/json"], ";application/json"),
+            (
+                &["application/json charset=utf-8"],
+                "application/json charset=utf-8",
+            ),
+            (
+                &["application/json ; charset = utf-8"],
+                "application/json ; charset = utf-8",
+            ),
             (&["application/json; charset=latin1"], "charset=latin1"),
             (&["application/json;charset=\"UTF-16\""], "charset=utf-16"),
+            (&["application/json ; charset=utf-16;"], "charset=utf-16"),
             (
                 &["application/json; charset=utf-8; charset=cp1252"],
                 "charset=cp1252",

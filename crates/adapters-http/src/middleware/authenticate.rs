@@ -137,14 +137,6 @@ mod tests {
         ("GET", "/v1/pets/abc", "text/plain", 410),
     ];
 
-    fn limits(live: Live) -> Data<RequestLimits> {
-        Data::new(RequestLimits {
-            key_shares: KeyShares::new(1, 1),
-            live: Arc::new(ArcSwap::from_pointee(live)),
-            max_body_bytes: 2,
-        })
-    }
-
     /// The routes, with one API key, whose token is `known`.
     async fn service(
         limits: Data<RequestLimits>,
@@ -180,7 +172,7 @@ mod tests {
 
     /// The clock stands still, so that the key has one request. A client that goes too fast learns nothing else.
     #[tokio::test(start_paused = true)]
-    async fn a_key_beyond_its_rate_is_refused_before_every_other_check() {
+    async fn an_unknown_key_then_its_share_then_its_rate_are_refused_before_every_other_check() {
         let limiter = KeyRateLimiter::new(RateLimit {
             per_second: NonZeroU32::MIN,
             burst: NonZeroU32::MIN,
@@ -189,37 +181,34 @@ mod tests {
             rate_limit: Some(Arc::new(limiter)),
             ..Live::default()
         };
-        let service = service(limits(live)).await;
-        for (method, path, media_type, status) in MISTAKES {
-            for expected in [status, 429] {
-                let request = request(method, path, media_type, "known");
-                let response = call_service(&service, request).await;
-                assert_eq!(response.status(), expected, "{method} {path}");
-                let record = RequestRecord::of(response.request());
-                let key = record.api_key.as_ref().expect("it is in the log");
-                assert_eq!(key.id, api_key_id("key"));
-            }
-            advance(Duration::from_secs(1)).await;
-        }
-    }
-
-    #[tokio::test]
-    async fn a_key_beyond_its_share_is_refused_after_an_unknown_key_and_before_every_other_check() {
-        let limits = limits(Live::default());
+        let limits = Data::new(RequestLimits {
+            key_shares: KeyShares::new(1, 1),
+            live: Arc::new(ArcSwap::from_pointee(live)),
+            max_body_bytes: 2,
+        });
         let service = service(Data::clone(&limits)).await;
         let key = api_key_id("key");
-        let _share = limits.key_shares.acquire(&key).expect("the only one");
-        for (method, path, media_type, _) in MISTAKES {
-            for (token, status, limit) in [
-                ("unknown", 401, None),
-                ("known", 503, Some(ExceededLimit::KeyShare)),
-            ] {
+        for (method, path, media_type, status) in MISTAKES {
+            let send = async |token| {
                 let request = request(method, path, media_type, token);
                 let response = call_service(&service, request).await;
-                assert_eq!(response.status(), status, "{method} {path} {token}");
                 let error = ApiError::of(response.response()).expect("an error");
-                assert_eq!(error.exceeded_limit(), limit, "{method} {path} {token}");
-            }
+                let logged = RequestRecord::of(response.request()).api_key.clone();
+                assert_eq!(
+                    logged.map(|key| key.id.clone()),
+                    (token == "known").then(|| key.clone())
+                );
+                (response.status().as_u16(), error.exceeded_limit())
+            };
+            assert_eq!(send("known").await, (status, None), "{method} {path}");
+            let share = limits.key_shares.acquire(&key).expect("the only one");
+            assert_eq!(send("unknown").await, (401, None), "{method} {path}");
+            let beyond_its_share = (503, Some(ExceededLimit::KeyShare));
+            assert_eq!(send("known").await, beyond_its_share, "{method} {path}");
+            drop(share);
+            let beyond_its_rate = (429, Some(ExceededLimit::RateLimit));
+            assert_eq!(send("known").await, beyond_its_rate, "{method} {path}");
+            advance(Duration::from_secs(1)).await;
         }
     }
 }

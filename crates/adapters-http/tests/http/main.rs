@@ -8,3 +8,4 @@ mod request_line;
 mod revocation;
 mod scopes;
 mod service;
+mod slow_service;
