@@ -127,19 +127,13 @@ mod tests {
 
     #[test]
     fn every_text_that_is_no_address_and_no_network_is_named() {
-        assert_eq!(
-            proxies(&["10.0.0.1", "::1", "fd00::/8", "192.0.2.0/24"])
-                .unwrap()
-                .networks
-                .len(),
-            4
-        );
-        let error = proxies(&["10.0.0.1", "proxy", "10.0.0.0/33"])
-            .unwrap_err()
-            .to_string();
+        assert!(proxies(&["10.0.0.1", "::1", "fd00::/8", "192.0.2.0/24", "::/8"]).is_ok());
+        // No IPv4 address has the prefix of the last one in IPv6 form.
+        let invalid = ["10.0.0.1", "proxy", "10.0.0.0/33", "::ffff:10.0.0.0/8"];
+        let error = proxies(&invalid).unwrap_err().to_string();
         assert_eq!(
             error,
-            r#"must contain IP addresses or networks such as 10.0.0.0/8, not "proxy", "10.0.0.0/33""#
+            r#"must contain IP addresses or networks such as 10.0.0.0/8, not "proxy", "10.0.0.0/33", "::ffff:10.0.0.0/8""#
         );
     }
 
@@ -153,14 +147,6 @@ mod tests {
         ] {
             assert_eq!(proxies(&[ipv6]), proxies(&[ipv4]), "{ipv6}");
         }
-        // No IPv4 address has a prefix of this length in IPv6 form.
-        assert!(
-            proxies(&["::ffff:10.0.0.0/8"])
-                .unwrap_err()
-                .to_string()
-                .ends_with(r#"not "::ffff:10.0.0.0/8""#)
-        );
-        assert!(proxies(&["::/8"]).is_ok());
     }
 
     #[test]
@@ -217,45 +203,23 @@ mod tests {
 
     #[test]
     fn an_address_can_have_brackets_and_a_port_and_any_other_identifier_has_no_address() {
-        for (nodes, expected) in [
-            (
-                &[
-                    "192.0.2.1",
-                    "192.0.2.1:80",
-                    "::ffff:192.0.2.1",
-                    "[::ffff:192.0.2.1]:80",
-                ][..],
-                Some("192.0.2.1"),
-            ),
-            (
-                &["2001:db8::1", "[2001:db8::1]", "[2001:db8::1]:80"],
-                Some("2001:db8::1"),
-            ),
-            (&["::1"], Some("::1")),
-            (&["1::"], Some("1::")),
-            (
-                &[
-                    "",
-                    "unknown",
-                    "_hidden",
-                    "unknown:80",
-                    "[2001:db8::1",
-                    "[2001:db8::1]80",
-                    "192.0.2",
-                    "host:80",
-                ],
-                None,
-            ),
+        for (node, expected) in [
+            ("192.0.2.1", Some("192.0.2.1")),
+            ("192.0.2.1:80", Some("192.0.2.1")),
+            ("::ffff:192.0.2.1", Some("192.0.2.1")),
+            ("[::ffff:192.0.2.1]:80", Some("192.0.2.1")),
+            ("2001:db8::1", Some("2001:db8::1")),
+            ("[2001:db8::1]", Some("2001:db8::1")),
+            ("[2001:db8::1]:80", Some("2001:db8::1")),
+            ("", None),
+            ("_hidden", None),
+            ("unknown:80", None),
+            ("[2001:db8::1", None),
+            ("[2001:db8::1]80", None),
+            ("192.0.2", None),
         ] {
-            for node in nodes {
-                assert_eq!(
-                    address(node.as_bytes())
-                        .map(|address| address.to_string())
-                        .as_deref(),
-                    expected,
-                    "{node:?}"
-                );
-            }
+            let parsed = address(node.as_bytes()).map(|address| address.to_string());
+            assert_eq!(parsed.as_deref(), expected, "{node:?}");
         }
     }
 }

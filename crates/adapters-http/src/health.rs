@@ -94,10 +94,7 @@ const fn state(check: &Result<(), String>) -> &'static str {
 mod tests {
     use std::{error::Error, future::pending, sync::Arc};
 
-    use actix_web::{
-        body::{BodySize, MessageBody, to_bytes},
-        http::header::RETRY_AFTER,
-    };
+    use actix_web::{body::MessageBody, http::header::RETRY_AFTER};
     use animal_store_app::ports::{MockReadiness, Readiness};
     use async_trait::async_trait;
     use serde_json::Value;
@@ -130,71 +127,56 @@ mod tests {
         let response = ready(Data::new(readiness.clone())).await;
         let status = response.status().as_u16();
         assert_eq!(response.headers().contains_key(RETRY_AFTER), status == 503);
-        let cause = response.error().and_then(|error| {
-            error
-                .as_error::<ApiError>()?
-                .source()
-                .map(ToString::to_string)
-        });
-        let body = response.into_body();
-        let size = body.size();
-        let bytes = to_bytes(body)
-            .await
-            .unwrap_or_else(|_| panic!("a body in memory"));
-        assert_eq!(size, BodySize::Sized(bytes.len() as u64));
-        (status, serde_json::from_slice(&bytes).expect("JSON"), cause)
+        let cause = ApiError::of(&response).and_then(Error::source);
+        let cause = cause.map(ToString::to_string);
+        let body = response.into_body().try_into_bytes();
+        let body = serde_json::from_slice(&body.expect("in memory"));
+        (status, body.expect("JSON"), cause)
     }
 
-    fn body(status: &str, storage: &str, keys: &str) -> Value {
-        json!({ "status": status, "checks": { "storage": storage, "keys": keys } })
+    /// Asserts the response: status code, state of the instance and of both checks, and cause.
+    #[track_caller]
+    fn assert_response(
+        response: (u16, Value, Option<String>),
+        code: u16,
+        [status, storage, keys]: [&str; 3],
+        cause: &str,
+    ) {
+        let body = json!({ "status": status, "checks": { "storage": storage, "keys": keys } });
+        assert_eq!((response.0, &response.1), (code, &body));
+        assert_eq!(response.2.unwrap_or_default(), cause);
     }
 
     #[tokio::test]
     async fn each_check_shows_its_own_state_and_the_cause_names_those_that_failed() {
-        for (storage, keys, cause) in [
-            (true, true, None),
-            (false, true, Some("storage: no connection")),
-            (true, false, Some("keys: no connection")),
+        let down = UNAVAILABLE;
+        for (code, states, cause) in [
+            (200, [READY; 3], ""),
+            (503, [down, down, READY], "storage: no connection"),
+            (503, [down, READY, down], "keys: no connection"),
             (
-                false,
-                false,
-                Some("storage: no connection; keys: no connection"),
+                503,
+                [down; 3],
+                "storage: no connection; keys: no connection",
             ),
         ] {
-            let response = respond(&CheckReadiness::new(
-                Some(probe(storage)),
-                Some(probe(keys)),
-            ))
-            .await;
-            let is_ready = storage && keys;
-            let [status, storage, keys] = [is_ready, storage, keys]
-                .map(|is_ready| if is_ready { "ready" } else { "unavailable" });
-            let code = if is_ready { 200 } else { 503 };
-            assert_eq!(
-                response,
-                (code, body(status, storage, keys), cause.map(str::to_owned))
-            );
+            let [storage, keys] = [states[1], states[2]].map(|state| Some(probe(state == READY)));
+            let response = respond(&CheckReadiness::new(storage, keys)).await;
+            assert_response(response, code, states, cause);
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_probe_that_does_not_respond_in_time_is_unavailable_and_hides_no_other() {
-        let readiness = CheckReadiness::new(Some(Arc::new(Frozen)), Some(probe(true)));
+        let frozen = || Some(Arc::new(Frozen) as Arc<dyn Readiness>);
         let start = tokio::time::Instant::now();
-        let (status, shown, cause) = respond(&readiness).await;
-        assert_eq!(
-            (status, shown),
-            (503, body("unavailable", "unavailable", "ready"))
-        );
-        assert_eq!(
-            cause.as_deref(),
-            Some("storage: the probe did not respond in time")
-        );
+        let response = respond(&CheckReadiness::new(frozen(), Some(probe(true)))).await;
+        let cause = "storage: the probe did not respond in time";
+        assert_response(response, 503, [UNAVAILABLE, UNAVAILABLE, READY], cause);
 
-        let both = CheckReadiness::new(Some(Arc::new(Frozen)), Some(Arc::new(Frozen)));
-        respond(&both).await;
+        respond(&CheckReadiness::new(frozen(), frozen())).await;
         // The probes run at the same time.
-        assert_eq!(start.elapsed().as_secs(), 2 * TIMEOUT.as_secs());
+        assert_eq!(start.elapsed(), 2 * TIMEOUT);
     }
 
     #[tokio::test(start_paused = true)]
@@ -202,12 +184,9 @@ mod tests {
         let readiness = CheckReadiness::new(Some(Arc::new(Frozen)), None);
         readiness.start_draining();
         let start = tokio::time::Instant::now();
-        let (status, shown, cause) = respond(&readiness).await;
-        assert_eq!(
-            (status, shown),
-            (503, body("draining", "unavailable", "ready"))
-        );
-        assert_eq!(cause.as_deref(), Some("the instance is shutting down"));
+        let response = respond(&readiness).await;
+        let cause = "the instance is shutting down";
+        assert_response(response, 503, [DRAINING, UNAVAILABLE, READY], cause);
         assert_eq!(start.elapsed(), DRAINING_TIMEOUT);
     }
 }

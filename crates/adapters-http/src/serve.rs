@@ -220,12 +220,10 @@ mod tests {
         for (client, share) in [
             ("192.0.2.1", Some("192.0.2.1")),
             ("2001:db8::ffff:2", Some("2001:db8::")),
-            ("2001:db8:0:1::1", Some("2001:db8:0:1::")),
             ("10.0.0.1", None),
         ] {
-            let [client, share] = [Some(client), share]
-                .map(|text| text.map(|text| text.parse::<IpAddr>().expect("an address")));
-            assert_eq!(client.and_then(|client| share_of(client)), share);
+            let shared = share_of(client.parse().expect("an address"));
+            assert_eq!(shared.map(|share| share.to_string()).as_deref(), share);
         }
     }
 }
