@@ -7,8 +7,8 @@
 //! versions become visible in their order: a directory that has read a version has seen all changes up to it, and reads
 //! the changed keys only (`reads`). The row of a revoked key stays for directories, without tokens. A key without valid
 //! tokens exists for no other reader. A revocation waits for no lock that an instance can take: its entry in the audit
-//! log is a transaction after its commit, which may fail (`store`), and the uses of the key stay until a key with its id is
-//! added. A list has the uses of keys that exist.
+//! log is a transaction after its commit, which may fail (`store`), and the uses of the key stay until another key gets its
+//! id. A list has the uses of keys that exist.
 //!
 //! **Proof.** The suites that run on both databases: `test_support`, and the contracts `api_key_store`,
 //! `api_key_directory` and `api_key_uses`; the tests `keys*.rs` of both adapters.
