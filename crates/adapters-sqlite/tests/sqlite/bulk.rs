@@ -7,7 +7,11 @@ use animal_store_adapters_sqlite::{
 };
 use animal_store_app::{
     ports::{ApiKeyStore, BulkStorage, StoreFailure, StoredPet},
-    test_support::{api_key, key_changes::new_token, stored_pets},
+    test_support::{
+        api_key,
+        key_changes::{add, new_token},
+        stored_pets,
+    },
 };
 use tempfile::TempDir;
 
@@ -24,13 +28,8 @@ fn new_storage() -> (SqliteBulkStorage, SqliteFile, TempDir) {
 }
 
 async fn all(storage: &SqliteBulkStorage) -> Vec<StoredPet> {
-    storage
-        .snapshot()
-        .await
-        .expect("a snapshot")
-        .pets(None, 1000)
-        .await
-        .expect("pets")
+    let snapshot = storage.snapshot().await.expect("a snapshot");
+    snapshot.pets(None, 1000).await.expect("pets")
 }
 
 #[tokio::test]
@@ -42,12 +41,8 @@ async fn an_invalid_row_is_reported_with_its_id() {
     ] {
         let (storage, file, _folder) = new_storage();
         execute(file.path(), sql);
-        let pets = storage
-            .snapshot()
-            .await
-            .expect("a snapshot")
-            .pets(None, 10)
-            .await;
+        let snapshot = storage.snapshot().await.expect("a snapshot");
+        let pets = snapshot.pets(None, 10).await;
         let Err(StoreFailure::Corrupt(cause)) = pets else {
             panic!("{sql}: {pets:?}")
         };
@@ -71,11 +66,9 @@ async fn a_backup_is_one_file_for_its_owner_and_a_store_of_its_own() {
     let (storage, file, _folder) = new_storage();
     storage.add_pets(stored_pets([1, 7])).await.expect("added");
     let keys = SqliteApiKeyStore::new(file.clone());
-    assert!(
-        keys.add_first(api_key("key"), new_token("token", None), "test")
-            .await
-            .expect("add")
-    );
+    keys.change(add("key", "token", None), "test")
+        .await
+        .expect("added");
     let read_only = SqliteFile::open(file.path(), FileUse::Read, TIMEOUT).expect("a file");
     for file in [file.clone(), read_only] {
         let folder = TempDir::new().expect("a folder");
@@ -91,16 +84,10 @@ async fn a_backup_is_one_file_for_its_owner_and_a_store_of_its_own() {
             stored_pets([1, 7])
         );
         let copied = SqliteApiKeyStore::new(copy.clone());
-        assert_eq!(
-            copied.list().await.expect("listed"),
-            keys.list().await.expect("listed")
-        );
-        assert!(
-            !copied
-                .add_first(api_key("first"), new_token("first", None), "test")
-                .await
-                .expect("no key")
-        );
+        let listed = keys.list().await.expect("listed");
+        assert_eq!(copied.list().await.expect("listed"), listed);
+        let first = copied.add_first(api_key("first"), new_token("first", None), "test");
+        assert!(!first.await.expect("no key"));
         let store = Store::over(copy, settings());
         assert_eq!(store.add("Rex").await.id().get(), 8);
         store.close().await;

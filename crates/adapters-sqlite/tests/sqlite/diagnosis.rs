@@ -40,13 +40,7 @@ async fn a_healthy_file_has_no_finding_but_ok_while_it_is_used_and_after() {
     ];
     let assert_healthy = |found: Vec<Finding>| {
         assert_eq!(conspicuous(&found), [""; 0], "{found:#?}");
-        assert_eq!(
-            found
-                .iter()
-                .map(|finding| finding.subject)
-                .collect::<Vec<_>>(),
-            subjects
-        );
+        assert!(found.iter().map(|finding| finding.subject).eq(subjects));
     };
     assert_healthy(findings(&path).await);
     store.add("Tom").await;
@@ -70,13 +64,8 @@ async fn an_unfinished_copy_is_found() {
 async fn a_missing_file_is_found_and_not_created() {
     let folder = TempDir::new().expect("a folder");
     let path = folder.path().join("pets.db");
-    assert_found(
-        &path,
-        "sqlite.file",
-        Error,
-        "a start of the service creates the file",
-    )
-    .await;
+    let advice = "a start of the service creates the file";
+    assert_found(&path, "sqlite.file", Error, advice).await;
     assert_eq!(files_in(folder.path()), [""; 0]);
     fs::write(log_of(&path), "log").expect("written");
     assert_found(&path, "sqlite.file", Error, "pets.db-wal").await;
@@ -90,24 +79,14 @@ async fn each_problem_is_found() {
     let _folder = store.close().await;
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("set");
     assert_found(&path, "sqlite.permissions", Warning, "chmod 600").await;
-    sql::execute(
-        &path,
-        "INSERT INTO __diesel_schema_migrations (version) VALUES ('9999contract')",
-    );
+    let record = "INSERT INTO __diesel_schema_migrations (version) VALUES";
+    sql::execute(&path, &format!("{record} ('9999contract')"));
     assert_found(&path, "sqlite.file", Error, "9999contract").await;
     sql::execute(&path, "DELETE FROM __diesel_schema_migrations");
     assert_found(&path, "sqlite.file", Warning, "0001expand").await;
-    sql::execute(
-        &path,
-        "INSERT INTO __diesel_schema_migrations (version) VALUES ('0001expand'), ('0002expand'), ('0003expand')",
-    );
-    sql::overwrite_page(
-        &path,
-        sql::number(
-            &path,
-            "SELECT rootpage FROM sqlite_schema WHERE name = 'pets_status_id'",
-        ),
-    );
+    let all = format!("{record} ('0001expand'), ('0002expand'), ('0003expand')");
+    sql::execute(&path, &all);
+    sql::overwrite_root(&path, "pets_status_id");
     let found = findings(&path).await;
     assert_finding(&found, "sqlite.file", Ok, "pets.db");
     assert_finding(&found, "sqlite.pages", Error, "btreeInitPage");
@@ -122,12 +101,10 @@ async fn a_damaged_file_has_at_most_ten_lines_of_problems() {
     let names = (0..500).map(|number| store.try_add(&format!("{number} {}", "x".repeat(250))));
     animal_store_app::test_support::join_tasks(names).await;
     let _folder = store.close().await;
-    let root = "SELECT rootpage FROM sqlite_schema WHERE name = 'pets'";
-    sql::overwrite_page(&path, sql::number(&path, root));
+    sql::overwrite_root(&path, "pets");
     let found = findings(&path).await;
-    let pages = found
-        .iter()
-        .find(|finding| finding.subject == "sqlite.pages");
+    let mut pages = found.iter();
+    let pages = pages.find(|finding| finding.subject == "sqlite.pages");
     let pages = pages.expect("a finding");
     assert_eq!(pages.verdict, Error);
     assert!(pages.found.split("; ").count() <= 10, "{pages:?}");

@@ -31,11 +31,19 @@ async fn closed_file() -> (TempDir, PathBuf) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_metrics_have_the_size_of_the_file_and_the_free_space_of_its_disk() {
+async fn the_metrics_have_the_sizes_of_the_file_and_its_log_and_the_space_of_its_disk() {
     let store = Store::new();
-    let size = u32::try_from(store.path().metadata().expect("a file").len()).expect("a small file");
-    assert!((store.metric("sqlite_file_bytes") - f64::from(size)).abs() < f64::EPSILON);
-    assert!(store.metric("sqlite_disk_free_bytes") >= 1.0);
+    store.add("Rex").await;
+    let path = store.path();
+    for (sample, path) in [
+        ("sqlite_file_bytes", &path),
+        ("sqlite_log_bytes", &log_of(&path)),
+    ] {
+        let size = path.metadata().expect("a file").len();
+        assert_eq!(store.metric(sample), size, "{sample}");
+    }
+    assert!(store.metric("sqlite_disk_free_bytes") > 0);
+    assert!(store.metric("sqlite_disk_reserve_bytes") >= 16 << 20);
 }
 
 pub(crate) fn create(path: &Path) {

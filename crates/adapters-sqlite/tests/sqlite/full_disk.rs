@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use crate::{
     child,
-    store::{Store, log_of, open, settings},
+    store::{Store, open, settings},
 };
 
 #[track_caller]
@@ -106,14 +106,4 @@ fn on_a_full_disk_every_key_can_be_revoked() {
         "revoke on a full disk",
         &folder.path().join("pets.db"),
     );
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_metrics_have_the_log_and_the_reserve() {
-    let store = Store::new();
-    assert!(store.metric("sqlite_disk_reserve_bytes") >= f64::from(16 << 20));
-    store.add("Rex").await;
-    let size = log_of(&store.path()).metadata().expect("a log").len();
-    let size = f64::from(u32::try_from(size).expect("a small log"));
-    assert!((store.metric("sqlite_log_bytes") - size).abs() < f64::EPSILON);
 }

@@ -10,8 +10,7 @@ use animal_store_adapters_sqlite::{SqliteApiKeyStore, SqliteBulkStorage};
 use animal_store_app::{
     ports::{ApiKeyStore, BulkStorage, Readiness, StoreFailure},
     test_support::{
-        api_key,
-        key_changes::{add, new_token, revoke},
+        key_changes::{add, revoke},
         stored_pets,
     },
 };
@@ -23,6 +22,9 @@ use crate::{
     sql,
     store::{Store, assert_unavailable, files, log_of, settings, wait_until},
 };
+
+/// A part of the message about a file that is not in place.
+pub(crate) const REPLACED: &str = "moved, removed, replaced or overwritten";
 
 /// A storage with everything that uses its file.
 pub(crate) struct Service {
@@ -38,15 +40,11 @@ impl Service {
     }
 
     pub(crate) async fn over(store: Store) -> Self {
-        let (bulk, keys) = (
-            SqliteBulkStorage::new(&store.file),
-            SqliteApiKeyStore::new(store.file.clone()),
-        );
-        assert!(
-            keys.add_first(api_key("key"), new_token("token", None), "test")
-                .await
-                .expect("add")
-        );
+        let bulk = SqliteBulkStorage::new(&store.file);
+        let keys = SqliteApiKeyStore::new(store.file.clone());
+        keys.change(add("key", "token", None), "test")
+            .await
+            .expect("added");
         let directory = keys.start_directory(&mut Registry::default()).0;
         let service = Self {
             store,
@@ -77,36 +75,20 @@ impl Service {
             .change(revoke("other"), "test")
             .await
             .expect("revoked");
-        assert_gauge(&self.store, 1.0);
+        assert_gauge(&self.store, 1);
     }
 
     pub(crate) async fn assert_fails(&self) {
-        let error = self
-            .store
-            .try_add("refused")
-            .await
-            .expect_err("not in place");
-        assert_unavailable(&error);
-        let error = self
-            .store
-            .readiness
-            .check()
-            .await
-            .expect_err("not in place");
-        assert!(
-            error
-                .to_string()
-                .contains("moved, removed, replaced or overwritten"),
-            "{error:?}"
-        );
-        assert_gauge(&self.store, 0.0);
-        let fails = async || {
-            matches!(
-                find(&self.directory, "token").await,
-                Err(StoreFailure::Unavailable(_))
-            )
-        };
-        wait_until("lookups fail", fails).await;
+        assert_unavailable(&self.store.try_add("refused").await);
+        let unready = self.store.readiness.check().await;
+        let error = unready.expect_err("not in place").to_string();
+        assert!(error.contains(REPLACED), "{error}");
+        assert_gauge(&self.store, 0);
+        wait_until("lookups fail", async || {
+            let found = find(&self.directory, "token").await;
+            matches!(found, Err(StoreFailure::Unavailable(_)))
+        })
+        .await;
         self.directory.check().await.expect_err("not in place");
         let added = self.keys.change(add("other", "other", None), "test").await;
         assert_unavailable(&added);
@@ -117,9 +99,8 @@ impl Service {
 }
 
 /// A scrape checks the file, without any request.
-fn assert_gauge(store: &Store, expected: f64) {
-    let in_place = store.metric("sqlite_file_in_place");
-    assert!((in_place - expected).abs() < f64::EPSILON, "{in_place}");
+fn assert_gauge(store: &Store, expected: u64) {
+    assert_eq!(store.metric("sqlite_file_in_place"), expected);
 }
 
 /// What takes the place of a file.
@@ -170,8 +151,7 @@ impl Moved {
 async fn a_first_create_fails_at_once_if_the_file_is_not_in_place() {
     let store = Store::new();
     let _moved = Moved::new(&store.path(), |_| ());
-    let error = store.try_add("refused").await.expect_err("not in place");
-    assert_unavailable(&error);
+    assert_unavailable(&store.try_add("refused").await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -211,7 +191,7 @@ async fn while_the_log_is_not_in_place_nothing_is_added_or_looked_up() {
 async fn without_a_request_the_gauge_shows_whether_the_file_is_in_place() {
     let store = Store::new();
     let (path, moved) = (store.path(), store.path().with_extension("moved"));
-    for (from, to, expected) in [(&path, &moved, 0.0), (&moved, &path, 1.0)] {
+    for (from, to, expected) in [(&path, &moved, 0), (&moved, &path, 1)] {
         fs::rename(from, to).expect("renamed");
         assert_gauge(&store, expected);
     }

@@ -15,6 +15,7 @@ use diesel::connection::{InstrumentationEvent, set_default_instrumentation};
 use tokio::sync::Mutex;
 
 use crate::{
+    moved::REPLACED,
     sql,
     store::{Store, assert_unavailable, settings, wait_until},
 };
@@ -46,21 +47,12 @@ async fn a_corrupt_page_fails_only_the_reads_that_need_it() {
         panic!("{error:?}")
     };
     assert!(cause.to_string().contains("malformed"), "{cause}");
-    assert!(store.repository.find(id(1)).await.expect("found").is_some());
-    assert_eq!(
-        store
-            .repository
-            .list(Some(PetStatus::Available), None, 20)
-            .await
-            .expect("listed")
-            .len(),
-        20
-    );
+    assert!(store.find(1).await.is_some());
+    let available = Some(PetStatus::Available);
+    let listed = store.repository.list(available, None, 20).await;
+    assert_eq!(listed.expect("listed").len(), 20);
     let added = store.add("later").await;
-    assert_eq!(
-        store.repository.find(added.id()).await.expect("found"),
-        Some(added)
-    );
+    assert_eq!(store.find(added.id().get()).await, Some(added));
 }
 
 /// A folder takes the place of the file: only a new connection finds it.
@@ -68,32 +60,26 @@ async fn a_corrupt_page_fails_only_the_reads_that_need_it() {
 async fn the_connection_of_a_failed_read_is_replaced() {
     let store = Store::new();
     let pet = store.add("Rex").await;
-    let (path, moved) = (store.path(), store.path().with_extension("moved"));
+    let path = store.path();
+    let moved = path.with_extension("moved");
     sql::execute(&path, "ALTER TABLE pets RENAME TO hidden");
     fs::rename(&path, &moved).expect("renamed");
     fs::create_dir(&path).expect("created");
     let mut causes = Vec::new();
     // More than there are connections.
     for _ in 0..5 {
-        let error = store.repository.find(pet.id()).await.expect_err("no table");
-        let StoreFailure::Unavailable(cause) = error else {
-            panic!("{error:?}")
+        let found = store.try_find(pet.id().get()).await;
+        let Err(StoreFailure::Unavailable(cause)) = found else {
+            panic!("{found:?}")
         };
         causes.push(cause.to_string());
     }
-    assert!(
-        causes
-            .iter()
-            .any(|cause| cause.contains("moved, removed, replaced or overwritten")),
-        "{causes:?}"
-    );
+    let is_replaced = causes.iter().any(|cause| cause.contains(REPLACED));
+    assert!(is_replaced, "{causes:?}");
     fs::remove_dir(&path).expect("removed");
     fs::rename(&moved, &path).expect("renamed");
     sql::execute(&path, "ALTER TABLE hidden RENAME TO pets");
-    assert_eq!(
-        store.repository.find(pet.id()).await.expect("found"),
-        Some(pet)
-    );
+    assert_eq!(store.find(pet.id().get()).await, Some(pet));
 }
 
 /// Ids of pets: a read of the first one panics, and a read of the second one waits for the gate.
@@ -128,7 +114,8 @@ fn instrument_reads() {
 async fn a_batch_that_takes_long_stalls_no_other_request() {
     instrument_reads();
     let store = Store::new();
-    let (pet, gate) = (store.add("Rex").await, GATE.lock().await);
+    let pet = store.add("Rex").await;
+    let gate = GATE.lock().await;
     let repository = Arc::clone(&store.repository);
     let slow = tokio::spawn(async move { repository.find(id(WAITS)).await });
     wait_until("the read waits", async || {
@@ -136,15 +123,7 @@ async fn a_batch_that_takes_long_stalls_no_other_request() {
     })
     .await;
     for _ in 0..10 {
-        assert_eq!(
-            store
-                .repository
-                .find(pet.id())
-                .await
-                .expect("found")
-                .as_ref(),
-            Some(&pet)
-        );
+        assert_eq!(store.find(pet.id().get()).await.as_ref(), Some(&pet));
     }
     assert!(!slow.is_finished());
     drop(gate);
@@ -159,22 +138,10 @@ async fn a_panic_fails_its_batch_and_no_later_read() {
     let pet = store.add("Rex").await;
     // More than there are dispatchers.
     for _ in 0..5 {
-        let (panicked, found) = tokio::join!(
-            store.repository.find(id(PANICS)),
-            store.repository.find(pet.id())
-        );
-        for failed in [panicked, found] {
-            assert_unavailable(&failed);
-        }
-        assert_eq!(
-            store
-                .repository
-                .find(pet.id())
-                .await
-                .expect("found")
-                .as_ref(),
-            Some(&pet)
-        );
+        let failed = tokio::join!(store.try_find(PANICS), store.try_find(pet.id().get()));
+        assert_unavailable(&failed.0);
+        assert_unavailable(&failed.1);
+        assert_eq!(store.find(pet.id().get()).await.as_ref(), Some(&pet));
     }
 }
 
@@ -187,25 +154,17 @@ async fn a_row_that_is_not_a_pet_is_corrupt() {
         ("'a' || char(10)", "name, id 3"),
     ];
     for ((name, text), number) in bad.into_iter().zip(1..) {
-        sql::execute(
-            &store.path(),
-            &format!("INSERT INTO pets VALUES ({number}, {name}, 1, 1, 0)"),
-        );
-        let error = store
-            .repository
-            .find(id(number))
-            .await
-            .expect_err("not a pet");
-        let StoreFailure::Corrupt(cause) = error else {
-            panic!("{error:?}")
+        let insert = format!("INSERT INTO pets VALUES ({number}, {name}, 1, 1, 0)");
+        sql::execute(&store.path(), &insert);
+        let found = store.try_find(number).await;
+        let Err(StoreFailure::Corrupt(cause)) = found else {
+            panic!("{found:?}")
         };
         assert!(cause.to_string().contains(text), "{cause}");
     }
-    sql::execute(
-        &store.path(),
-        "INSERT INTO pets VALUES (4, char(65533), 1, 1, 0)",
-    );
-    assert!(store.repository.find(id(4)).await.expect("found").is_some());
+    let replacement_character = "INSERT INTO pets VALUES (4, char(65533), 1, 1, 0)";
+    sql::execute(&store.path(), replacement_character);
+    assert!(store.find(4).await.is_some());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -216,11 +175,8 @@ async fn a_storage_that_can_read_and_write_is_ready() {
     });
     store.readiness.check().await.expect("ready");
     let lock = sql::lock(&store.path());
-    store
-        .readiness
-        .check()
-        .await
-        .expect_err("another process writes");
+    let unready = store.readiness.check().await;
+    unready.expect_err("another process writes");
     drop(lock);
     let readiness = store.readiness.clone();
     store.close().await;

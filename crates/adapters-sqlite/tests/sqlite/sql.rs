@@ -37,20 +37,17 @@ pub(crate) fn lock(path: &Path) -> SqliteConnection {
     connection
 }
 
+/// Overwrites the root page of a table or an index.
+pub(crate) fn overwrite_root(path: &Path, name: &str) {
+    let query = format!("SELECT rootpage FROM sqlite_schema WHERE name = '{name}'");
+    overwrite_page(path, number(path, &query));
+}
+
 /// Overwrites a page by another process: a process that closes a file loses all its locks of it, also those of SQLite.
 pub(crate) fn overwrite_page(path: &Path, page: i64) {
-    let (of, seek) = (
-        format!("of={}", path.display()),
-        format!("seek={}", page - 1),
-    );
-    let dd = [
-        "if=/dev/zero",
-        &of,
-        "bs=4096",
-        &seek,
-        "count=1",
-        "conv=notrunc",
-        "status=none",
-    ];
-    assert!(Command::new("dd").args(dd).status().expect("dd").success());
+    let seek = page - 1;
+    let dd =
+        format!("dd if=/dev/zero of=\"$0\" bs=4096 seek={seek} count=1 conv=notrunc status=none");
+    let done = Command::new("sh").args(["-c", &dd]).arg(path).status();
+    assert!(done.expect("sh").success());
 }

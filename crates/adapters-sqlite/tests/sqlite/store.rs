@@ -14,10 +14,10 @@ use animal_store_adapters_sqlite::{
     FileUse, SqliteFile, SqliteFileError, SqlitePetRepository, SqliteSettings, SqliteStorage,
 };
 use animal_store_app::{
-    ports::{AddPet, AddPetError, PetRepository, Readiness},
+    ports::{AddPet, AddPetError, PetRepository, Readiness, StoreResult},
     test_support::pet_named,
 };
-use animal_store_domain::Pet;
+use animal_store_domain::{Pet, PetId};
 use prometheus_client::{encoding::text::encode, registry::Registry};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -214,6 +214,15 @@ impl Store {
             .len()
     }
 
+    pub(crate) async fn find(&self, id: i64) -> Option<Pet> {
+        self.try_find(id).await.expect("found")
+    }
+
+    pub(crate) async fn try_find(&self, id: i64) -> StoreResult<Option<Pet>> {
+        let id = PetId::parse(id).expect("1 or greater");
+        self.repository.find(id).await
+    }
+
     /// The names of the first pets.
     pub(crate) async fn names(&self) -> Vec<String> {
         let pets = self
@@ -226,9 +235,14 @@ impl Store {
             .collect()
     }
 
-    /// Returns the value of a sample of the metrics.
-    pub(crate) fn metric(&self, sample: &str) -> f64 {
-        metric(&self.registry, sample)
+    /// Returns the value of a sample of the metrics, rounded.
+    pub(crate) fn metric(&self, sample: &str) -> u64 {
+        let mut text = String::new();
+        encode(&mut text, &self.registry).expect("text");
+        let mut lines = text.lines();
+        let value = lines.find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
+        let value = value.unwrap_or_else(|| panic!("no {sample}: {text}"));
+        value.parse().expect("a whole number")
     }
 
     /// Ends the storage. Returns its folder, or an empty one if the file is of another storage.
@@ -238,18 +252,6 @@ impl Store {
         self.folder
             .unwrap_or_else(|| TempDir::new().expect("a folder"))
     }
-}
-
-/// Returns the value of a sample of the metrics.
-pub(crate) fn metric(registry: &Registry, sample: &str) -> f64 {
-    let mut text = String::new();
-    encode(&mut text, registry).expect("text");
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
-    line.unwrap_or_else(|| panic!("no {sample}: {text}"))
-        .parse()
-        .expect("a number")
 }
 
 pub(crate) async fn repository(
