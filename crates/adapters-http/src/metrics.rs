@@ -15,7 +15,7 @@ mod hosts;
 use std::time::Duration;
 
 use actix_web::{
-    HttpRequest, HttpResponse,
+    HttpMessage, HttpRequest, HttpResponse,
     dev::ServiceResponse,
     http::{Method, StatusCode},
     web::Data,
@@ -138,7 +138,9 @@ impl HttpMetrics {
         self.durations
             .get_or_create(&label)
             .observe(duration.as_secs_f64());
-        if RequestRecord::of(request).deprecated {
+        let extensions = request.extensions();
+        let record = extensions.get::<RequestRecord>();
+        if record.is_some_and(|record| record.deprecated) {
             self.deprecated.get_or_create(&label).inc();
         }
         if let Some(limit) = ApiError::of(response.response()).and_then(ApiError::exceeded_limit) {

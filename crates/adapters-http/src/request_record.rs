@@ -18,7 +18,7 @@ pub(crate) struct RequestRecord {
 }
 
 impl RequestRecord {
-    /// Returns the record of a request.
+    /// Returns the record of a request, to add to it.
     pub(crate) fn of(request: &impl HttpMessage) -> RefMut<'_, Self> {
         RefMut::map(request.extensions_mut(), |extensions| {
             extensions.get_or_insert_with(Self::default)

@@ -46,16 +46,19 @@ pub(crate) struct BodyDecoder {
 impl BodyDecoder {
     /// Returns the decoder of a body of at most this many bytes. `None`: the request has no body.
     pub(crate) fn new(request: &Request, codec: &Codec, max: usize) -> Option<Self> {
+        let kind = codec.message_type();
+        if kind == MessageType::None {
+            return None;
+        }
         let declared = declared_length(request.headers());
-        let has_body = match codec.message_type() {
-            MessageType::None => false,
-            MessageType::Payload => true,
-            MessageType::Stream => declared.is_some_and(|length| length > 0),
-        };
+        let is_endless = kind == MessageType::Stream;
+        if is_endless && declared.unwrap_or_default() == 0 {
+            return None;
+        }
         let is_chunked = request.headers().contains_key(TRANSFER_ENCODING);
-        has_body.then(|| Self {
+        Some(Self {
             declared,
-            is_endless: codec.message_type() == MessageType::Stream,
+            is_endless,
             framing: is_chunked.then(Framing::default),
             accepted: BytesMut::new(),
             body: BytesMut::with_capacity(declared.unwrap_or_default().min(max)),

@@ -9,6 +9,7 @@ use actix_http::{
     header::HOST,
 };
 use bytes::{Buf, BytesMut};
+use memchr::{memchr, memchr_iter};
 use tokio_util::codec::Decoder;
 
 /// Maximum size of a head in bytes. The codec of actix accepts 128 KiB.
@@ -79,10 +80,11 @@ fn skip_empty_lines(buffer: &mut BytesMut) {
 /// Returns the status with which the bytes of a head are refused, if they are. Later ones may be missing, and a body may
 /// follow.
 fn refusal_of_lines(bytes: &[u8]) -> Option<StatusCode> {
-    let request_line = bytes.split(|&byte| byte == b'\n').next()?;
-    let mut words = request_line.split(|&byte| byte == b' ');
-    let method = words.next()?;
-    let target = words.next().unwrap_or_default();
+    let request_line = &bytes[..memchr(b'\n', bytes).unwrap_or(bytes.len())];
+    let method_end = memchr(b' ', request_line).unwrap_or(request_line.len());
+    let method = &request_line[..method_end];
+    let rest = request_line.get(method_end + 1..).unwrap_or_default();
+    let target = &rest[..memchr(b' ', rest).unwrap_or(rest.len())];
     if method.len() > MAX_METHOD_BYTES {
         Some(StatusCode::NOT_IMPLEMENTED)
     } else if target.len() > MAX_TARGET_BYTES {
@@ -96,10 +98,15 @@ fn refusal_of_lines(bytes: &[u8]) -> Option<StatusCode> {
 
 /// Whether a line of a head ends in a lone LF, which the codec accepts (RFC 9112, section 2.2).
 fn has_lone_line_feed(bytes: &[u8]) -> bool {
-    bytes
-        .split_inclusive(|&byte| byte == b'\n')
-        .take_while(|line| line != b"\r\n")
-        .any(|line| line.ends_with(b"\n") && !line.ends_with(b"\r\n"))
+    let mut start = 0;
+    for line_feed in memchr_iter(b'\n', bytes) {
+        match &bytes[start..line_feed] {
+            b"\r" => return false,
+            line if !line.ends_with(b"\r") => return true,
+            _ => start = line_feed + 1,
+        }
+    }
+    false
 }
 
 /// Returns the status with which a head of this length is refused, if it is.

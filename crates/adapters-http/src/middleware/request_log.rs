@@ -13,7 +13,7 @@ use std::{
 };
 
 use actix_web::{
-    Error,
+    Error, HttpMessage,
     body::{BodySize, MessageBody},
     dev::{Service, ServiceRequest, ServiceResponse},
     http::{
@@ -133,7 +133,10 @@ fn write_line<B: MessageBody>(
     level: Level,
 ) {
     let request = response.request();
-    let record = RequestRecord::of(request);
+    let extensions = request.extensions();
+    // Nothing is recorded of a request without a valid key.
+    let empty = RequestRecord::default();
+    let record = extensions.get().unwrap_or(&empty);
     let key = record.api_key.as_ref();
     let error = ApiError::of(response.response());
     let bytes = match response.response().body().size() {
