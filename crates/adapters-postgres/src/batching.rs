@@ -31,7 +31,7 @@ use tokio::{select, task::JoinHandle};
 
 pub(crate) use self::{
     failure::{Affected, Failure, Lost},
-    session::{Executed, Session},
+    session::{Connected, Executed, Session},
     statement::{SessionStatement, Value},
 };
 use crate::{connection::ConnectionSettings, purpose::Purpose};

@@ -69,19 +69,24 @@ impl ConnectionSettings {
     /// Opens a connection within the connect timeout, and within the same timeout makes the settings of its
     /// transactions, unless a pooler assigns a server connection to each transaction.
     pub(crate) async fn connect(&self) -> Result<(Client, ConnectionTask), ConnectionError> {
-        let Self {
-            endpoint, postgres, ..
-        } = self;
-        let (client, task) = endpoint.connect(postgres.connect_timeout).await?;
+        let postgres = &self.postgres;
+        let (client, task) = self.endpoint.connect(postgres.connect_timeout).await?;
         if !postgres.transaction_pooling {
             let set = postgres.set_statements("SET");
-            endpoint
-                .within(postgres.connect_timeout, client.batch_execute(&set))
-                .await?;
+            self.within(client.batch_execute(&set)).await?;
         }
         if postgres.transaction_pooling || !task.reports_role {
             self.must_probe.store(true, Ordering::Relaxed);
         }
         Ok((client, task))
+    }
+
+    /// Waits within the connect timeout until a connection is prepared. An error has user, hosts and database.
+    pub(crate) async fn within<T, E: Into<ConnectionError>>(
+        &self,
+        prepared: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, ConnectionError> {
+        let limit = self.postgres.connect_timeout;
+        self.endpoint.within(limit, prepared).await
     }
 }

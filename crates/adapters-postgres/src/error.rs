@@ -1,14 +1,10 @@
 //! Failures of PostgreSQL and its driver, as text for the log: never a value of a row, never a secret.
 
-mod suspect;
-
 use std::{error::Error, fmt::Write, iter::successors, time::Duration};
 
 use animal_store_app::ports::{Cause, StoreFailure};
 use thiserror::Error;
 use tokio_postgres::error::{DbError, Severity, SqlState};
-
-pub(crate) use self::suspect::Suspect;
 
 /// Reason to replace a connection to a read-only server: after a fail-over, another server accepts writes.
 pub(crate) const READ_ONLY: &str = "PostgreSQL is read-only";
@@ -53,14 +49,8 @@ impl ConnectionError {
         self.refused().map(DbError::code)
     }
 
-    /// Returns what a refusal may be about.
-    pub(crate) fn suspect(&self) -> Option<Suspect> {
-        let refused = self.refused()?;
-        let in_function = refused.where_().is_some();
-        Some(Suspect::of(refused.code().code(), in_function))
-    }
-
-    fn refused(&self) -> Option<&DbError> {
+    /// Returns the error of PostgreSQL that has this SQLSTATE.
+    pub(crate) fn refused(&self) -> Option<&DbError> {
         let Self::Postgres(error) = self.last() else {
             return None;
         };

@@ -13,10 +13,10 @@ use super::{
     execution::{Execution, Interruption, fail},
     failure::Lost,
     replacement::Replacement,
-    session::Session,
+    session::{Connected, Session},
 };
 use crate::{
-    connection::{ConnectionSettings, ConnectionTask},
+    connection::ConnectionSettings,
     error::{ConnectionError, READ_ONLY},
     metrics::{ConnectionMetrics, Count},
     purpose::Purpose,
@@ -31,7 +31,9 @@ struct Dispatcher<R: Request> {
     purpose: Purpose,
     queue: Arc<Takers<R>>,
     /// The dispatcher that takes the next batch has the turn, until its batch is slow or its connection is lost.
-    turn: Arc<Mutex<()>>,
+    turns: Arc<Mutex<()>>,
+    /// `None`: another dispatcher may have the turn.
+    turn: Option<OwnedMutexGuard<()>>,
     settings: ConnectionSettings,
     metrics: ConnectionMetrics,
     state: InState<R>,
@@ -46,15 +48,6 @@ struct InState<R: Request> {
     taker: Option<Taker<R>>,
 }
 
-/// A session, with the task that ends with its connection.
-struct Connected<S> {
-    session: S,
-    task: ConnectionTask,
-}
-
-/// The turn of a dispatcher. `None`: another one may have it.
-type Turn = Option<OwnedMutexGuard<()>>;
-
 /// Why a connection has ended, for the log. `None`: the sender of requests is dropped.
 type End = Option<String>;
 
@@ -64,12 +57,13 @@ pub(super) fn start<S: Session>(
     queue: Takers<S::Request>,
     settings: &ConnectionSettings,
 ) -> Vec<JoinHandle<()>> {
-    let turn = Arc::default();
+    let turns = Arc::default();
     let queue = Arc::new(queue);
     let metrics = settings.metrics.connections(purpose);
     let dispatcher = || Dispatcher {
         purpose,
-        turn: Arc::clone(&turn),
+        turns: Arc::clone(&turns),
+        turn: None,
         settings: settings.clone(),
         metrics: metrics.clone(),
         state: InState::new(&metrics.connecting, Some(queue.taker())),
@@ -110,6 +104,7 @@ impl<R: Request + Sync> Dispatcher<R> {
             let Some(reason) = self.serve(connected, demoted).await else {
                 return;
             };
+            self.turn = None;
             self.log_lost(&reason);
         }
     }
@@ -137,7 +132,7 @@ impl<R: Request + Sync> Dispatcher<R> {
                 sleep(pause).await;
             }
             self.last_attempt = Some(Instant::now());
-            match self.open().await {
+            match S::open(self.purpose, &self.settings).await {
                 Ok(connected) => {
                     if self.settings.outage.succeeded() {
                         tracing::info!(%address, "connected to PostgreSQL again");
@@ -152,11 +147,6 @@ impl<R: Request + Sync> Dispatcher<R> {
         }
     }
 
-    async fn open<S: Session>(&self) -> Result<Connected<S>, ConnectionError> {
-        let (session, task) = S::open(self.purpose, &self.settings).await?;
-        Ok(Connected { session, task })
-    }
-
     /// Without any dispatcher that takes requests, they fail.
     fn disconnect(&mut self) {
         self.state = InState::new(&self.metrics.unavailable, None);
@@ -168,7 +158,6 @@ impl<R: Request + Sync> Dispatcher<R> {
         mut connected: Connected<S>,
         mut demoted: watch::Receiver<()>,
     ) -> End {
-        let mut turn = None;
         loop {
             select! {
                 biased;
@@ -179,22 +168,21 @@ impl<R: Request + Sync> Dispatcher<R> {
                     return Some(error.to_string());
                 }
                 Ok(()) = demoted.changed() => return Some(READ_ONLY.to_owned()),
-                is_open = self.next_batch(&mut turn) => if !is_open {
+                is_open = self.next_batch() => if !is_open {
                     return None;
                 },
             }
             let batch = self.state.taker.as_ref()?.take(S::MAX_ROWS);
-            if let ControlFlow::Break(reason) = self.execute(&mut connected, batch, &mut turn).await
-            {
+            if let ControlFlow::Break(reason) = self.execute(&mut connected, batch).await {
                 return Some(reason);
             }
         }
     }
 
     /// Waits for the turn, and then for requests. `false` after the sender is dropped.
-    async fn next_batch(&self, turn: &mut Turn) -> bool {
-        if turn.is_none() {
-            *turn = Some(Arc::clone(&self.turn).lock_owned().await);
+    async fn next_batch(&mut self) -> bool {
+        if self.turn.is_none() {
+            self.turn = Some(Arc::clone(&self.turns).lock_owned().await);
         }
         match &self.state.taker {
             Some(taker) => taker.ready().await,
@@ -208,10 +196,9 @@ impl<R: Request + Sync> Dispatcher<R> {
         &mut self,
         connected: &mut Connected<S>,
         mut batch: Vec<Pending<R>>,
-        turn: &mut Turn,
     ) -> ControlFlow<String> {
         loop {
-            let (failure, rest) = match self.execute_once(connected, batch, turn).await {
+            let (failure, rest) = match self.execute_once(connected, batch).await {
                 Ok(()) => return ControlFlow::Continue(()),
                 Err(Interruption::Lost(lost)) => {
                     if lost == Lost::ReadOnly {
@@ -221,9 +208,9 @@ impl<R: Request + Sync> Dispatcher<R> {
                 }
                 Err(Interruption::Refused { failure, rest }) => (failure, rest),
             };
-            *turn = None;
+            self.turn = None;
             let reason = failure.reason();
-            match self.open().await {
+            match S::open(self.purpose, &self.settings).await {
                 Ok(opened) => *connected = opened,
                 Err(error) => {
                     fail(rest, self.settings.metrics.queue(self.purpose), &failure);
@@ -245,7 +232,6 @@ impl<R: Request + Sync> Dispatcher<R> {
         &mut self,
         connected: &mut Connected<S>,
         batch: Vec<Pending<R>>,
-        turn: &mut Turn,
     ) -> Result<(), Interruption<R>> {
         let execution = Execution {
             purpose: self.purpose,
@@ -257,7 +243,7 @@ impl<R: Request + Sync> Dispatcher<R> {
         if let Ok(executed) = timeout(SLOW, &mut run).await {
             return executed;
         }
-        *turn = None;
+        self.turn = None;
         run.await
     }
 }

@@ -1,9 +1,7 @@
 use animal_store_adapter_kit::queue::Request;
-use tokio_postgres::Client;
 
 use super::failure::Failure;
 use crate::{
-    PostgresSettings,
     connection::{ConnectionSettings, ConnectionTask},
     error::ConnectionError,
     purpose::Purpose,
@@ -20,22 +18,7 @@ pub(crate) trait Session: Sized + Send + 'static {
     fn open(
         purpose: Purpose,
         settings: &ConnectionSettings,
-    ) -> impl Future<Output = Result<(Self, ConnectionTask), ConnectionError>> + Send {
-        async move {
-            let (client, task) = settings.connect().await?;
-            let limit = settings.postgres.connect_timeout;
-            let prepare = Self::prepare(purpose, client, &task, &settings.postgres);
-            let session = settings.endpoint.within(limit, prepare).await?;
-            Ok((session, task))
-        }
-    }
-
-    fn prepare(
-        purpose: Purpose,
-        client: Client,
-        task: &ConnectionTask,
-        settings: &PostgresSettings,
-    ) -> impl Future<Output = Result<Self, ConnectionError>> + Send;
+    ) -> impl Future<Output = Result<Connected<Self>, ConnectionError>> + Send;
 
     /// Executes a batch. Returns the responses in the order of the requests.
     fn execute(
@@ -43,6 +26,12 @@ pub(crate) trait Session: Sized + Send + 'static {
         requests: &[&Self::Request],
         settings: &ConnectionSettings,
     ) -> impl Future<Output = Executed<Self::Request>> + Send;
+}
+
+/// A session, with the task that ends with its connection.
+pub(crate) struct Connected<S> {
+    pub(crate) session: S,
+    pub(crate) task: ConnectionTask,
 }
 
 /// The responses to a batch.

@@ -7,10 +7,10 @@ use tokio_postgres::{Client, Row, error::SqlState};
 use super::create::{self, Create, MAX_BATCH, Response};
 use crate::{
     PostgresSettings,
-    batching::{Affected, Executed, Failure, Lost, Session, SessionStatement, Value},
+    batching::{Affected, Connected, Executed, Failure, Lost, Session, SessionStatement, Value},
     checks::{NOT_DURABLE, problems},
-    connection::{Commits, ConnectionSettings, ConnectionTask, within},
-    error::{ConnectionError, Suspect},
+    connection::{Commits, ConnectionSettings, within},
+    error::ConnectionError,
     purpose::Purpose,
 };
 
@@ -40,48 +40,14 @@ impl Session for CreateSession {
 
     const MAX_ROWS: usize = MAX_BATCH;
 
-    async fn prepare(
+    async fn open(
         purpose: Purpose,
-        client: Client,
-        task: &ConnectionTask,
-        settings: &PostgresSettings,
-    ) -> Result<Self, ConnectionError> {
-        let has_keys = purpose == Purpose::KeyedCreates;
-        let begin = if settings.transaction_pooling {
-            let isolation = "SET LOCAL transaction_isolation = 'read committed'";
-            let lock_timeout = lock_timeout("SET LOCAL", has_keys, settings);
-            let set = settings.set_statements("SET LOCAL");
-            Some(format!("BEGIN; {isolation}; {lock_timeout}{set}"))
-        } else {
-            // At a higher level, PostgreSQL refuses a statement that waited for the record of another process, because
-            // the record is newer than the statement's snapshot.
-            let isolation = "SET default_transaction_isolation = 'read committed'";
-            let lock_timeout = lock_timeout("SET", has_keys, settings);
-            let set = format!("{lock_timeout}{isolation}");
-            client.batch_execute(&set).await?;
-            None
-        };
-        let statement = if has_keys {
-            create::keyed_statement(settings)
-        } else {
-            create::plain_statement()
-        };
-        let statement = SessionStatement::new(&client, statement, settings).await?;
-        for setting in problems(&client, NOT_DURABLE).await? {
-            let purpose = purpose.as_str();
-            tracing::warn!(
-                setting,
-                purpose,
-                "this setting of PostgreSQL is off: pets confirmed with 201 can be lost"
-            );
-        }
-        Ok(Self {
-            client,
-            commits: task.commits(),
-            has_keys,
-            begin,
-            statement,
-        })
+        settings: &ConnectionSettings,
+    ) -> Result<Connected<Self>, ConnectionError> {
+        let (client, task) = settings.connect().await?;
+        let prepare = Self::prepare(purpose, client, task.commits(), &settings.postgres);
+        let session = settings.within(prepare).await?;
+        Ok(Connected { session, task })
     }
 
     /// Retries once after a conflict with another transaction. The timeout applies to each response of the server.
@@ -122,6 +88,52 @@ fn lock_timeout(set: &str, has_keys: bool, settings: &PostgresSettings) -> Strin
 }
 
 impl CreateSession {
+    async fn prepare(
+        purpose: Purpose,
+        client: Client,
+        commits: Commits,
+        settings: &PostgresSettings,
+    ) -> Result<Self, ConnectionError> {
+        let has_keys = purpose == Purpose::KeyedCreates;
+        let begin = if settings.transaction_pooling {
+            let lock_timeout = lock_timeout("SET LOCAL", has_keys, settings);
+            let set = settings.set_statements("SET LOCAL");
+            Some(format!(
+                "BEGIN ISOLATION LEVEL READ COMMITTED; {lock_timeout}{set}"
+            ))
+        } else {
+            // At a higher level, PostgreSQL refuses a statement that waited for the record of another process, because
+            // the record is newer than the statement's snapshot.
+            let lock_timeout = lock_timeout("SET", has_keys, settings);
+            let set = "SET default_transaction_isolation = 'read committed'";
+            client
+                .batch_execute(&format!("{lock_timeout}{set}"))
+                .await?;
+            None
+        };
+        let statement = if has_keys {
+            create::keyed_statement(settings)
+        } else {
+            create::plain_statement()
+        };
+        let statement = SessionStatement::new(&client, statement, settings).await?;
+        for setting in problems(&client, NOT_DURABLE).await? {
+            let purpose = purpose.as_str();
+            tracing::warn!(
+                setting,
+                purpose,
+                "this setting of PostgreSQL is off: pets confirmed with 201 can be lost"
+            );
+        }
+        Ok(Self {
+            client,
+            commits,
+            has_keys,
+            begin,
+            statement,
+        })
+    }
+
     /// Adds a batch in one commit. Rows may arrive before the commit, but the end of the response does not.
     async fn add(&self, creates: &[&Create], limit: Duration) -> Result<Vec<Row>, NotAdded> {
         let not_added = |error| NotAdded {
@@ -182,11 +194,7 @@ impl CreateSession {
             }
             Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => Affected::Connection(Lost::ReadOnly),
             Some(&SqlState::LOCK_NOT_AVAILABLE) if self.has_keys => Affected::Row,
-            Some(_) => match error.suspect() {
-                Some(Suspect::Request) => Affected::Row,
-                Some(Suspect::Session) => Affected::Session,
-                Some(Suspect::Database) | None => Affected::Batch,
-            },
+            Some(_) => Affected::by(&error).unwrap_or(Affected::Batch),
         };
         Failure::new(settings.endpoint.locate(error).into(), affects)
     }

@@ -20,9 +20,9 @@ use super::{
 };
 use crate::{
     PostgresSettings,
-    batching::{Affected, Executed, Failure, Lost, Session, SessionStatement, Value},
-    connection::{ConnectionSettings, ConnectionTask},
-    error::{ConnectionError, Suspect, invalid_row},
+    batching::{Affected, Connected, Executed, Failure, Lost, Session, SessionStatement, Value},
+    connection::ConnectionSettings,
+    error::{ConnectionError, invalid_row},
     pet_row::{pet, pets},
     purpose::Purpose,
 };
@@ -51,23 +51,14 @@ impl Session for ReadSession {
     /// PostgreSQL executes such a batch in about a millisecond. A larger one costs as much per row.
     const MAX_ROWS: usize = 500;
 
-    async fn prepare(
+    async fn open(
         _: Purpose,
-        client: Client,
-        _: &ConnectionTask,
-        settings: &PostgresSettings,
-    ) -> Result<Self, ConnectionError> {
-        let statement = |query| SessionStatement::new(&client, query, settings);
-        let begin = || format!("BEGIN READ ONLY; {}", settings.set_statements("SET LOCAL"));
-        Ok(Self {
-            begin: settings.transaction_pooling.then(begin),
-            gets: statement(query::gets()).await?,
-            list: statement(query::list()).await?,
-            list_by_status: statement(query::list_by_status()).await?,
-            lists: statement(query::lists()).await?,
-            lists_by_status: statement(query::lists_by_status()).await?,
-            client,
-        })
+        settings: &ConnectionSettings,
+    ) -> Result<Connected<Self>, ConnectionError> {
+        let (client, task) = settings.connect().await?;
+        let prepare = Self::prepare(client, &settings.postgres);
+        let session = settings.within(prepare).await?;
+        Ok(Connected { session, task })
     }
 
     async fn execute(&mut self, reads: &[&Read], settings: &ConnectionSettings) -> Executed<Read> {
@@ -88,6 +79,20 @@ impl Session for ReadSession {
 }
 
 impl ReadSession {
+    async fn prepare(client: Client, settings: &PostgresSettings) -> Result<Self, Error> {
+        let statement = |query| SessionStatement::new(&client, query, settings);
+        let begin = || format!("BEGIN READ ONLY; {}", settings.set_statements("SET LOCAL"));
+        Ok(Self {
+            begin: settings.transaction_pooling.then(begin),
+            gets: statement(query::gets()).await?,
+            list: statement(query::list()).await?,
+            list_by_status: statement(query::list_by_status()).await?,
+            lists: statement(query::lists()).await?,
+            lists_by_status: statement(query::lists_by_status()).await?,
+            client,
+        })
+    }
+
     /// Sends the statements of all kinds together. Behind a pooler, one follows another, because each is a transaction.
     /// PostgreSQL executes them in this order, so the wait for a response begins after the one before it.
     async fn load(&self, kinds: &Kinds, limit: Duration) -> [Loaded<ConnectionError>; 3] {
@@ -202,8 +207,8 @@ impl ReadSession {
             let lost = Affected::Connection(Lost::NoResponse);
             return Failure::new(StoreFailure::Timeout, lost);
         }
-        let affects = match error.suspect() {
-            Some(Suspect::Session) => Affected::Session,
+        let affects = match Affected::by(&error) {
+            Some(Affected::Session) => Affected::Session,
             None if self.begin.is_some() => Affected::Connection(Lost::Transaction),
             _ => Affected::Batch,
         };

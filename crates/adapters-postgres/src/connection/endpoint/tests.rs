@@ -6,8 +6,14 @@ fn endpoint(url: &str) -> Result<PgEndpoint, PgEndpointError> {
     PgEndpoint::parse(&url.into())
 }
 
-fn mode(url: &str) -> SslMode {
-    endpoint(url).unwrap().configs[0].get_ssl_mode()
+fn error(url: &str) -> String {
+    endpoint(url).unwrap_err().to_string()
+}
+
+/// The configuration of a URL with these options.
+fn config(options: &str, transaction_pooling: bool) -> Config {
+    let endpoint = endpoint(&format!("postgres://localhost/animals{options}")).unwrap();
+    endpoint.named(transaction_pooling).configs.remove(0)
 }
 
 /// All texts that are shown of a URL.
@@ -54,82 +60,46 @@ fn an_endpoint_is_shown_as_its_hosts_and_its_database() {
 
 #[test]
 fn a_text_that_is_not_the_url_of_a_database_is_refused_by_its_wrong_part() {
-    let [scheme, at_sign, form] = [
-        "must begin with postgres://",
-        "must have one @ at most",
-        "must have the form",
+    let not_urls = [
+        "",
+        "top-secret",
+        "host=localhost dbname=top-secret",
+        "mysql://top-secret@localhost/animals",
+        "POSTGRES://localhost/animals",
+    ];
+    let with_several_at_signs = [
+        "postgres://shop:top@secret@localhost/animals",
+        "postgres://shop:1/secret?user=@localhost/animals",
+        "postgres://shop:top@secret/animals@localhost/animals",
+    ];
+    let of_another_form = [
+        "postgres://",
+        "postgres:///animals",
+        "postgres://:5432/animals",
+        "postgres://a,,b/animals",
+        "postgres://%ff:secret@localhost/animals",
+        "postgres://[::1/animals",
+        "postgres://%ff:5432/animals",
+        "postgres://shop:secret@/animals",
+        "postgres://localhost:x/animals",
+        "postgres://localhost:99999/animals",
+        "postgres://a:0/animals",
+        "postgres://[::1]5432/animals",
+        "postgres://shop:secret",
+        "postgres://localhost/animals?port=7",
+        "postgres://localhost",
+        "postgres://localhost/",
+        "postgres://localhost/%ff",
     ];
     for (expected, urls) in [
-        (
-            scheme,
-            &[
-                "",
-                "top-secret",
-                "host=localhost dbname=top-secret",
-                "mysql://top-secret@localhost/animals",
-            ][..],
-        ),
-        (scheme, &["POSTGRES://localhost/animals"]),
-        (
-            at_sign,
-            &[
-                "postgres://shop:top@secret@localhost/animals",
-                "postgres://shop:1/secret?user=@localhost/animals",
-            ],
-        ),
-        (
-            at_sign,
-            &["postgres://shop:top@secret/animals@localhost/animals"],
-        ),
-        (form, &["postgres://%ff:secret@localhost/animals"]),
-        (
-            form,
-            &[
-                "postgres://",
-                "postgres:///animals",
-                "postgres://:5432/animals",
-                "postgres://a,,b/animals",
-            ],
-        ),
-        (
-            form,
-            &[
-                "postgres://[::1/animals",
-                "postgres://%ff:5432/animals",
-                "postgres://shop:secret@/animals",
-            ],
-        ),
-        (
-            form,
-            &[
-                "postgres://localhost:x/animals",
-                "postgres://localhost:99999/animals",
-                "postgres://a:0/animals",
-            ],
-        ),
-        (
-            form,
-            &[
-                "postgres://[::1]5432/animals",
-                "postgres://shop:secret",
-                "postgres://localhost/animals?port=7",
-            ],
-        ),
-        (
-            form,
-            &[
-                "postgres://localhost",
-                "postgres://localhost/",
-                "postgres://localhost/%ff",
-            ],
-        ),
+        ("must begin with postgres://", &not_urls[..]),
+        ("must have one @ at most", &with_several_at_signs),
+        ("must have the form", &of_another_form),
     ] {
         for url in urls {
-            let error = endpoint(url).unwrap_err().to_string();
-            assert!(
-                error.starts_with(expected) && !error.contains("secret"),
-                "{url}: {error}"
-            );
+            let error = error(url);
+            assert!(error.starts_with(expected), "{url}: {error}");
+            assert!(!error.contains("secret"), "{url}: {error}");
         }
     }
 }
@@ -152,98 +122,61 @@ fn options_that_cannot_be_used_are_refused_by_their_name() {
         ("sslmode=disable&password=top&secret", "number 3"),
         ("p%61ssword=top&secret", "number 2"),
     ] {
-        let error = endpoint(&format!("postgres://localhost/animals?{options}"))
-            .unwrap_err()
-            .to_string();
-        let expected = format!(
-            "has the option {shown}, which is unknown or has an invalid value; docs/operations/postgresql.md"
-        );
+        let error = error(&format!("postgres://localhost/animals?{options}"));
+        let expected = format!("has the option {shown}, which is unknown or has an invalid value;");
         assert!(error.starts_with(&expected), "{options}: {error}");
     }
 }
 
 #[test]
 fn options_are_used() {
-    let config = |options: &str| {
-        let endpoint = endpoint(&format!("postgres://localhost/animals{options}")).unwrap();
-        endpoint.named(true).configs.remove(0)
-    };
+    let config = |options: &str| config(options, true);
     let given = config("?application_name=a%20b&options=-c%20x%3Dy");
-    assert_eq!(
-        (given.get_application_name(), given.get_options()),
-        (Some("a b"), Some("-c x=y"))
-    );
-
+    assert_eq!(given.get_application_name(), Some("a b"));
+    assert_eq!(given.get_options(), Some("-c x=y"));
     let plain = config("");
-    assert_eq!(
-        (plain.get_application_name(), plain.get_options()),
-        (Some("animal-store"), None)
-    );
+    assert_eq!(plain.get_application_name(), Some("animal-store"));
+    assert_eq!(plain.get_options(), None);
 }
 
 #[test]
 fn an_instance_has_the_name_of_its_host_and_process() {
-    let pid = process::id().to_string();
-    let name = application_name(false);
-    assert!(
-        name.split(' ').eq(["animal-store", &*this_host(), &*pid]),
-        "{name}"
-    );
-    assert_eq!(application_name(true), "animal-store");
-}
-
-fn this_host() -> String {
-    let output = process::Command::new("uname")
-        .arg("-n")
-        .output()
-        .expect("uname runs");
-    String::from_utf8(output.stdout)
-        .expect("ASCII")
-        .trim()
-        .to_owned()
+    let config = config("", false);
+    let name = config.get_application_name().unwrap();
+    let uname = process::Command::new("uname").arg("-n").output().unwrap();
+    let host = String::from_utf8(uname.stdout).unwrap();
+    let pid = process::id();
+    assert_eq!(name, format!("animal-store {} {pid}", host.trim()));
 }
 
 #[test]
 fn a_dead_peer_is_noticed_within_half_a_minute_unless_the_url_sets_keepalives() {
-    let keepalives = |options: &str| {
-        let config = endpoint(&format!("postgres://localhost/animals{options}"))
-            .unwrap()
-            .configs
-            .remove(0);
-        (
-            config.get_keepalives_idle().as_secs(),
-            config.get_keepalives_interval(),
-            config.get_keepalives_retries(),
-        )
-    };
-    assert_eq!(keepalives(""), (15, Some(Duration::from_secs(5)), Some(3)));
-    assert_eq!(keepalives("?keepalives_idle=7"), (7, None, None));
+    for (options, idle, interval, retries) in [
+        ("", 15, Some(Duration::from_secs(5)), Some(3)),
+        ("?keepalives_idle=7", 7, None, None),
+    ] {
+        let config = config(options, true);
+        assert_eq!(config.get_keepalives_idle().as_secs(), idle);
+        assert_eq!(config.get_keepalives_interval(), interval);
+        assert_eq!(config.get_keepalives_retries(), retries);
+    }
 }
 
 #[test]
 fn each_host_has_all_parts_of_the_url() {
-    let endpoint =
-        endpoint("postgres://shop:secret@a:1,[::1]:2,c/animals?sslmode=require&user=other")
-            .unwrap();
-    let ports: Vec<_> = endpoint
-        .configs
-        .iter()
-        .flat_map(|config| config.get_ports().to_vec())
-        .collect();
-    assert_eq!(ports, [1, 2, 5432]);
-    for config in &endpoint.configs {
-        assert_eq!(
-            (config.get_user(), config.get_password()),
-            (Some("other"), Some(b"secret".as_slice()))
-        );
-        assert_eq!(
-            (config.get_dbname(), config.get_ssl_mode()),
-            (Some("animals"), SslMode::Require)
-        );
+    let url = "postgres://shop:secret@a:1,[::1]:2,c/animals?sslmode=require&user=other";
+    let configs = endpoint(url).unwrap().configs;
+    let ports: Vec<_> = configs.iter().flat_map(Config::get_ports).collect();
+    assert_eq!(ports, [&1, &2, &5432]);
+    for config in configs {
+        assert_eq!(config.get_user(), Some("other"));
+        assert_eq!(config.get_password(), Some(b"secret".as_slice()));
+        assert_eq!(config.get_dbname(), Some("animals"));
+        assert_eq!(config.get_ssl_mode(), SslMode::Require);
     }
 }
 
-/// The tests against servers have the meaning of each mode.
+/// The tests against servers have the meaning of each mode, and the combinations with authorities.
 #[test]
 fn encryption_has_the_modes_of_libpq() {
     for (option, expected) in [
@@ -251,38 +184,19 @@ fn encryption_has_the_modes_of_libpq() {
         ("sslmode=disable&sslmode=require", SslMode::Require),
         ("ssl%6Dode=requir%65", SslMode::Require),
     ] {
-        assert_eq!(
-            mode(&format!("postgres://localhost/animals?{option}")),
-            expected,
-            "{option}"
-        );
+        let mode = config(&format!("?{option}"), true).get_ssl_mode();
+        assert_eq!(mode, expected, "{option}");
     }
-    for option in [
-        "sslmode=",
-        "sslmode=allow",
-        "sslmode=Require",
-        "sslmode=top-secret",
-    ] {
-        let error = endpoint(&format!("postgres://localhost/animals?{option}")).unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .starts_with("must have an sslmode of disable, "),
-            "{option}: {error}"
-        );
+    for mode in ["", "allow", "Require", "top-secret"] {
+        let error = error(&format!("postgres://localhost/animals?sslmode={mode}"));
+        let expected = "must have an sslmode of disable, ";
+        assert!(error.starts_with(expected), "{mode}: {error}");
     }
-    for option in ["disable", "prefer", "require", "verify-ca"] {
-        let error = endpoint(&format!(
-            "postgres://localhost/animals?sslmode={option}&sslrootcert=system"
-        ))
-        .unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .starts_with("must have sslmode=verify-full"),
-            "{option}: {error}"
-        );
-    }
+    let error = error("postgres://localhost/animals?sslmode=require&sslrootcert=system");
+    assert!(
+        error.starts_with("must have sslmode=verify-full"),
+        "{error}"
+    );
 }
 
 /// A file that has no effect is not read.
@@ -292,10 +206,8 @@ fn a_unix_socket_is_not_encrypted() {
         "sslmode=require",
         "sslmode=verify-full&sslrootcert=/nowhere",
     ] {
-        assert_eq!(
-            mode(&format!("postgres:///animals?host=/run/pg&{option}")),
-            SslMode::Disable
-        );
+        let endpoint = endpoint(&format!("postgres:///animals?host=/run/pg&{option}")).unwrap();
+        assert_eq!(endpoint.configs[0].get_ssl_mode(), SslMode::Disable);
     }
 }
 
@@ -308,10 +220,11 @@ fn authorities_that_cannot_be_read_are_an_error() {
         (other.path().to_str().unwrap(), "no certificate"),
     ] {
         let url = format!("postgres://localhost/animals?sslmode=verify-ca&sslrootcert={file}");
-        let text = endpoint(&url).unwrap_err().to_string();
+        let text = error(&url);
         let expected = format!("has an sslrootcert that cannot be used: {file}");
+        assert!(text.starts_with(&expected), "{text}");
         assert!(
-            text.starts_with(&expected) && text.contains(reason) && !text.contains("top-secret"),
+            text.contains(reason) && !text.contains("top-secret"),
             "{text}"
         );
     }
