@@ -2,7 +2,7 @@
 //!
 //! A block of commands is indented. The fenced `sh` blocks of `docs/api.md` are run by `process/guide.rs`.
 
-use std::{collections::BTreeSet, path::PathBuf};
+use std::{collections::BTreeMap, fs, path::PathBuf};
 
 use Commands::{NoCommand, NotRun, RunBy};
 
@@ -34,7 +34,10 @@ const SECTIONS: [Section; 37] = [
     ),
     Section(
         "README.md#move-up",
-        RunBy(&["crates/server/tests/process/copy_store.rs"]),
+        RunBy(&[
+            "crates/server/tests/process/copy_store.rs",
+            "crates/server/tests/process/postgres.rs",
+        ]),
     ),
     Section("README.md#check-it", RunBy(&[".ci/run"])),
     Section(
@@ -49,7 +52,10 @@ const SECTIONS: [Section; 37] = [
     Section("docs/configuration.md#configuration", NoCommand),
     Section(
         "docs/deployment.md#one-machine-with-the-debian-package",
-        RunBy(&["scripts/check-package"]),
+        RunBy(&[
+            "scripts/check-package",
+            "crates/server/tests/process/keys.rs",
+        ]),
     ),
     Section(
         "docs/deployment.md#the-address",
@@ -154,51 +160,75 @@ const SECTIONS: [Section; 37] = [
     ),
 ];
 
-fn is_run_or_excused(commands: &Commands) -> bool {
-    match commands {
-        RunBy(checks) => checks.iter().all(|check| root().join(check).is_file()),
-        NotRun(reason) => !reason.is_empty(),
-        NoCommand => true,
-    }
-}
-
-/// Returns the anchors of the sections that have an indented block.
-fn sections_with_blocks(text: &str) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
+/// Returns the texts of the indented blocks of each section, by its anchor.
+fn blocks(text: &str) -> BTreeMap<String, String> {
+    let mut blocks: BTreeMap<String, String> = BTreeMap::new();
     let mut section = String::new();
     let mut is_fenced = false;
+    let mut is_block = false;
     let mut previous = "";
     for line in text.lines() {
         if line.trim_start().starts_with("```") {
             is_fenced = !is_fenced;
         } else if !is_fenced && line.starts_with('#') {
             section = anchor(line);
-        } else if !is_fenced && line.starts_with("    ") && previous.is_empty() {
-            found.insert(section.clone());
+        }
+        let is_indented = !is_fenced && line.starts_with("    ");
+        is_block = is_indented && (is_block || previous.is_empty());
+        if is_block {
+            let text = blocks.entry(section.clone()).or_default();
+            text.push_str(line);
+            text.push('\n');
         }
         previous = line;
     }
-    found
+    blocks
+}
+
+/// Returns the commands of the program in a block, such as `keys`.
+fn commands(block: &str) -> impl Iterator<Item = &str> {
+    let arguments = block.lines().filter_map(|line| {
+        let start = ["animal-store ", "cargo run -- "];
+        start
+            .iter()
+            .find_map(|start| Some(line.rsplit_once(start)?.1))
+    });
+    let first = arguments.filter_map(|arguments| arguments.split_whitespace().next());
+    first.filter(|word| word.starts_with(|letter: char| letter.is_ascii_lowercase()))
+}
+
+/// Asserts that the checks of a section exist, and use each command of the program that it shows.
+#[track_caller]
+fn assert_runs(section: &str, checks: &[&str], block: &str) {
+    let read = |check: &&str| {
+        let text = fs::read_to_string(root().join(check));
+        text.unwrap_or_else(|error| panic!("{section}: {check}: {error}"))
+    };
+    let texts: Vec<_> = checks.iter().map(read).collect();
+    for command in commands(block) {
+        let is_run = texts.iter().any(|text| text.contains(command));
+        assert!(is_run, "{section}: no check runs {command}");
+    }
 }
 
 #[test]
 fn the_commands_of_each_section_are_run_by_a_check_or_listed_with_a_reason() {
-    let mut found = BTreeSet::new();
+    let mut found = BTreeMap::new();
     for (document, text) in documents() {
-        let sections = sections_with_blocks(&text);
-        found.extend(
-            sections
-                .iter()
-                .map(|section| format!("{}#{section}", document.display())),
-        );
+        let named = |(section, block)| (format!("{}#{section}", document.display()), block);
+        found.extend(blocks(&text).into_iter().map(named));
     }
-    let listed = SECTIONS
-        .iter()
-        .map(|Section(section, _)| (*section).to_owned());
-    assert_eq!(listed.collect::<BTreeSet<_>>(), found);
     for Section(section, commands) in &SECTIONS {
-        assert!(is_run_or_excused(commands), "{section}");
+        let block = found.remove(*section);
+        let block = block.unwrap_or_else(|| panic!("{section} has no block"));
+        match commands {
+            RunBy(checks) => assert_runs(section, checks, &block),
+            NotRun(reason) => assert_ne!(*reason, "", "{section}"),
+            NoCommand => assert_eq!(self::commands(&block).next(), None, "{section}"),
+        }
     }
+    let missing: Vec<_> = found.keys().collect();
+    assert!(missing.is_empty(), "sections without a row: {missing:?}");
 }
 
 #[test]
@@ -213,7 +243,9 @@ fn a_fenced_block_with_commands_is_in_the_guide_alone() {
 
 #[test]
 fn a_block_belongs_to_the_section_above_it() {
-    let text = "# One\n\n    command\n\n## Two: a list\n\n- item\n    continued\n\n## Three\n\n```\n\n    fenced\n```\n";
-    let found = sections_with_blocks(text);
-    assert_eq!(found, BTreeSet::from(["one".to_owned()]));
+    let text = "# One\n\n    cargo run -- keys list\n    # text\n\n## Two: a list\n\n- item\n    continued\n\n\
+                ## Three\n\n```\n\n    fenced\n```\n";
+    let found = blocks(text);
+    assert_eq!(found.keys().collect::<Vec<_>>(), ["one"]);
+    assert_eq!(commands(&found["one"]).collect::<Vec<_>>(), ["keys"]);
 }
