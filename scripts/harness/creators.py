@@ -14,6 +14,7 @@ from harness.journal import CREATES, EVERYTHING, KEYS
 USES = KEYS | CREATES
 # Seconds after the end of the load within which each create with a key must get its outcome.
 RESOLUTION = 15.0
+REFUSED_CATEGORY = -424242  # of pets that the table refuses
 TWO_HOSTS = b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"
 REFUSED = {
     "GET /v1/pets?limit=0": 400, "GET /v1/pets/rex": 404, "GET /v1/pets/9223372036854775807": 404, "GET /v1/dogs": 404,
@@ -51,7 +52,7 @@ def check_created(client: Client, create: Create, exchange: Exchange) -> None:
     client.report(client.load.history.confirm(pet, exchange.sent, exchange.received), exchange)
     if exchange.response.headers.get("location") != f"pets/{pet['id']}":
         client.load.journal.violate("201 with a wrong Location", exchange)
-    if create.id is None:
+    if create.id is None and exchange.sent >= client.load.history.since:
         create.id = pet["id"]
         client.load.ledger.acknowledged.append(create)
 
@@ -95,8 +96,10 @@ async def resolve(client: Client, create: Create) -> bool:
 
 async def send_again(client: Client, create: Create) -> None:
     """Sends an acknowledged create again."""
+    known, since = create.id is not None, client.load.history.since
     exchange = await attempt(client, create, create_request(create, client.token, operation="replay"))
-    if exchange and exchange.response.headers.get("idempotency-replayed") != "true":
+    replayed = exchange and exchange.response.headers.get("idempotency-replayed") == "true"
+    if exchange and not replayed and known and since == client.load.history.since:
         client.load.journal.violate("replay without Idempotency-Replayed", exchange)
 
 
@@ -115,6 +118,18 @@ async def be_refused(client: Client) -> None:
                 await client.send(Request("two hosts", "GET", "/", {400}, raw=TWO_HOSTS))
             case _:
                 await create_invalid(client)
+        await client.pause(0.1)
+
+
+async def be_refused_by_the_table(client: Client) -> None:
+    """Creates pets that a constraint or a trigger of the table refuses, in batches with those of others. They are in no
+    history, so that one that is seen is a violation."""
+    while client.load.running:
+        create = Create(str(uuid.uuid4()), REFUSED_CATEGORY, None, client.rng.choice((None, str(uuid.uuid4()))))
+        request = create_request(create, client.token, frozenset({503}), "create that the table refuses")
+        exchange = await client.send(replace(request, create=None))
+        if exchange.error_code == "outcome_unknown" and client.load.journal.healthy(exchange.instance):
+            client.load.journal.violate("outcome_unknown for a create that the table refuses", exchange)
         await client.pause(0.1)
 
 

@@ -6,6 +6,9 @@ attempt with a 201 takes effect between its request and its response, unless an 
 refused attempt has no effect. Any other one takes effect at any later time, or never. Reads without a response are
 left out.
 
+If the store is replaced by a backup, the pets of the backup are present from then on, and no other one, unless an
+attempt without a definite outcome adds it again. Operations that overlap the replacement are left out.
+
 A history is linearizable if and only if that of each pet is (Herlihy and Wing, "Linearizability", 1990, theorem 1), and
 that of a pet if and only if there is a time W, the moment of its creation, or infinity if it has none, with
     max(B, starts of the reads that miss the pet) <= W <= min(ends of the reads that return it, ends of the 201s)
@@ -56,7 +59,8 @@ class Ledger:
     def __init__(self, rng: random.Random):
         self.rng, self.run = rng, uuid.uuid4().hex[:8]
         self.creates: dict[str, Create] = {}  # by name
-        self.acknowledged: list[Create] = []  # with a 201
+        self.acknowledged: list[Create] = []  # with a 201, and in the store
+        self.gone = 0  # creates with a 201 that the store lost when a backup replaced it
 
     def new(self, key: str | None = None) -> Create:
         suffix = self.rng.choice(("", " Rex", " Łucja", ' "quoted\\"', " 🐈", " <b>&"))
@@ -65,6 +69,16 @@ class Ledger:
         create = Create(name, category, self.rng.choice((None, *STATUSES)), key)
         self.creates[name] = create
         return create
+
+    def forget_gone(self) -> int:
+        """Forgets the outcome of creates whose pets are not present. Returns their number."""
+        kept = [create for create in self.acknowledged if create.present is not None]
+        gone = len(self.acknowledged) - len(kept)
+        for create in self.acknowledged:
+            create.id = create.id if create.present is not None else None
+        self.acknowledged = kept
+        self.gone += gone
+        return gone
 
 
 class History:
@@ -77,6 +91,8 @@ class History:
         self.ids: dict[str | None, list[int]] = {status: [] for status in (None, *STATUSES)}
         # The times of attempts that can still be the first effect of their create, by name.
         self.attempts: dict[str, list[float]] = {}
+        self.unsettled: set[tuple[str, float]] = set()  # names and times of attempts without a definite outcome
+        self.since = -math.inf  # when the store was replaced; while it is being replaced, infinity
         self.operations = 0
         self.latest = -math.inf  # the latest response
 
@@ -88,6 +104,7 @@ class History:
     def attempt(self, create: Create, sent: float) -> None:
         """Records that an attempt at a create is sent."""
         self.operations += 1
+        self.unsettled.add((create.name, sent))
         if create.present is None or create.name in self.attempts:
             self.attempts.setdefault(create.name, []).append(sent)
 
@@ -95,6 +112,7 @@ class History:
         """Records that an attempt had no effect."""
         self.advance(received)
         self.operations -= 1
+        self.unsettled.discard((create.name, sent))
         attempts = self.attempts.get(create.name, [])
         if sent not in attempts:
             return []
@@ -107,7 +125,10 @@ class History:
     def confirm(self, pet: dict, sent: float, received: float) -> list[Violation]:
         """Records the 201 of an attempt."""
         self.advance(received)
+        if sent < self.since:
+            return []
         found = self.see(pet, received)
+        self.unsettled.discard((pet["name"], sent))
         create = self.creates.get(pet["name"])
         if create and create.present is not None and sent <= create.present:
             self.attempts.pop(create.name, None)  # this attempt explains the earliest sight of the pet
@@ -116,6 +137,8 @@ class History:
     def read(self, identity: int, pet: dict | None, sent: float, received: float) -> list[Violation]:
         """Records a read by id: the pet, or None if it does not exist."""
         self.advance(received)
+        if sent < self.since:
+            return []
         self.operations += 1
         if pet is None:
             return self.miss([identity], sent)
@@ -128,6 +151,8 @@ class History:
         """Records a page that begins after an id. The last page has all later pets, and each other page the pets up to
         its last one; with a status, only those that have it."""
         self.advance(received)
+        if sent < self.since:
+            return []
         found = [violation for pet in pets for violation in self.see(pet, received)]
         page, known = [pet["id"] for pet in pets], self.ids[status]
         end = math.inf if last else page[-1] if page else after
@@ -163,6 +188,26 @@ class History:
         """Notes that a read which began at this time did not return these pets."""
         pets = (self.pets[identity] for identity in identities if identity in self.pets)
         return [(STALE, pet.name) for pet in pets if pet.present < sent]
+
+    def begin_replacement(self) -> None:
+        self.since = math.inf
+
+    def end_replacement(self, names: dict[int, str], now: float) -> None:
+        """The store has the pets with these ids and names."""
+        self.since = now
+        self.pets = {identity: self.creates[name] for identity, name in names.items()}
+        self.attempts = {}
+        for create in self.creates.values():
+            create.present = None
+        for ids in self.ids.values():
+            ids.clear()
+        for identity, create in sorted(self.pets.items()):
+            create.present = -math.inf
+            for status in {None, create.status}:
+                self.ids[status].append(identity)
+        for name, sent in self.unsettled:
+            if self.creates[name].present is None:
+                self.attempts.setdefault(name, []).append(sent)
 
     def advance(self, received: float) -> None:
         assert received >= self.latest, "responses must be recorded in their order"

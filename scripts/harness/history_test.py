@@ -35,6 +35,20 @@ class Rules(unittest.TestCase):
         self.assertEqual([], self.history.read(3, create.members() | {"id": 3}, 4, 5))
         self.assertEqual([(UNSENT, "Max")], self.history.refuse(create, 3, 6))
 
+    def test_a_store_that_was_replaced_has_the_pets_of_the_backup_and_open_attempts(self) -> None:
+        for name in ("Max", "Ann"):
+            self.history.creates[name] = Create(name, 1, None)
+            self.history.attempt(self.history.creates[name], 3)
+        pet = {"id": 3, "name": "Max", "categoryId": 1}
+        self.assertEqual([], self.history.confirm(pet, 3, 4))
+        self.history.begin_replacement()
+        self.assertEqual([], self.history.read(1, None, 5, 6))
+        self.history.end_replacement({1: "Rex"}, 7)
+        self.assertEqual([], self.history.read(3, None, 6, 8))
+        self.assertEqual([(STALE, "Rex")], self.history.read(1, None, 9, 10))
+        self.assertEqual([(UNSENT, "Max")], self.history.read(3, pet, 9, 10))
+        self.assertEqual([], self.history.read(2, {"id": 2, "name": "Ann", "categoryId": 1}, 11, 12))
+
     def test_memory_is_that_of_the_pets(self) -> None:
         for time in range(2, 1000, 2):
             self.history.attempt(self.create, time)

@@ -26,6 +26,7 @@ class Fault:
     instances: frozenset[str]
     impairs: frozenset[str]  # what requests may be refused for: keys, reads, creates
     stop: str | None = None  # how the process ends, if it does: kill, term, int
+    replaces: bool = False  # the store, so that what a request refers to can be gone
     start: float = field(default_factory=time.monotonic)
     end: float = float("inf")
 
@@ -80,7 +81,7 @@ class Journal:
         so that cached API keys expired."""
         for start, end in stalls:
             kind = "test machine: stalled for over 100 ms"
-            self.begin(Fault(kind, instances, KEYS, None, start, end))
+            self.begin(Fault(kind, instances, KEYS, start=start, end=end))
         for exchange in self.suspects:
             for rule in violations(exchange, self.concerning(exchange)):
                 self.violate(rule, exchange)

@@ -59,6 +59,12 @@ class Proxy:
         for writer in list(self.writers):
             writer.transport.abort()
 
+    async def lead_to(self, target: int) -> None:
+        """Resets all connections. New ones lead to another port."""
+        self.target = target
+        for writer in list(self.writers):
+            writer.transport.abort()
+
     async def hold(self) -> None:
         """Forwards nothing until `release`. Nothing is lost."""
         self.flowing.clear()

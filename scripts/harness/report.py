@@ -16,7 +16,8 @@ def report(title: str, load: Load, figures: dict[str, object], wrong: Sequence[s
     totals = {
         "requests": sum(counts.total() for counts in journal.outcomes.values()),
         "seconds": round(load.end - journal.started),
-        "pets acknowledged": len(load.ledger.acknowledged),
+        "pets acknowledged": len(load.ledger.acknowledged) + load.ledger.gone,
+        "of these, gone with a store that was replaced": load.ledger.gone,
         "operations in the histories": load.history.operations,
         "longest wait for a response, in ms": round(journal.longest * 1000),
     }

@@ -9,12 +9,13 @@ from pathlib import Path
 from harness import creators, readers
 from harness.client import Load, clients
 from harness.proxies import Proxies, Proxy
-from harness.servers import Postgres, Redis, Server, running
+from harness.servers import Postgres, Redis, Server, run, running, succeeds
 from harness.service import Instance, KeyCommands, shared_storage
 
 # Seconds after which a client does not use an idle connection again: less than the second after which the service
 # closes idle connections in a shutdown.
 MAX_IDLE = 0.5
+PETS = "SELECT id || ' ' || name FROM pets"
 
 
 class Stage:
@@ -24,6 +25,7 @@ class Stage:
     commands: KeyCommands
     servers: Sequence[Server] = ()  # that the instances use
     stalls: Sequence[tuple[float, float]] = ()
+    has_other_keys = False  # API keys that are not in the store of the pets
 
     async def start_servers(self) -> None:
         pass
@@ -53,6 +55,7 @@ class SharedStage(Stage):
     def __init__(
         self, folder: Path, program: Path, settings: dict[str, object] = {}, faults: bool = True, redis: bool = True
     ):
+        self.folder, self.has_other_keys = folder, redis
         self.postgres, self.redis = Postgres(folder), Redis(folder) if redis else None
         self.servers = [self.redis, self.postgres] if self.redis else [self.postgres]
         self.proxies = Proxies() if faults else None
@@ -77,6 +80,24 @@ class SharedStage(Stage):
             for proxy in (*self.storage.values(), *self.keys.values()):
                 await self.proxies.run(proxy.accept())
 
+    async def refuse(self, category: int) -> None:
+        """Lets the table refuse pets of a category."""
+        await self.postgres.sql(f"ALTER TABLE pets ADD CHECK (category_id <> {category})")
+
+    async def back_up(self, path: Path) -> dict[int, str]:
+        """Returns the ids and the names of the pets in the backup, from a database that is restored from it."""
+        dump = "--format=custom", f"--file={path}", f"--dbname={self.postgres.url()}"
+        await run(self.postgres.programs / "pg_dump", *dump)
+        await self.postgres.sql("DROP DATABASE IF EXISTS rehearsal", "CREATE DATABASE rehearsal", database="postgres")
+        await self.restore(path, "rehearsal")
+        return pets_of(await self.postgres.sql(PETS, database="rehearsal"))
+
+    async def restore(self, path: Path, database: str = "store") -> None:
+        """Replaces the tables in one transaction. It is repeated if a deadlock with requests ends it."""
+        command = [self.postgres.programs / "pg_restore", "--clean", "--if-exists", "--single-transaction"]
+        while not await succeeds(run(*command, f"--dbname={self.postgres.url(database=database)}", path)):
+            await asyncio.sleep(0.1)
+
     async def lock(self, seconds: float, mode: str = "ACCESS EXCLUSIVE") -> None:
         """Holds a lock of the table of pets. `EXCLUSIVE` allows reads, so that /ready is still 200."""
         statements = f"BEGIN; LOCK TABLE pets IN {mode} MODE", f"SELECT pg_sleep({seconds})", "COMMIT"
@@ -87,9 +108,28 @@ class FileStage(Stage):
     """One instance, with its pets and keys in a file."""
 
     def __init__(self, folder: Path, program: Path, settings: dict[str, object] = {}, instance=Instance):
-        self.file = folder / "animal-store.db"
+        self.folder, self.file, self.program = folder, folder / "animal-store.db", program
         self.commands = KeyCommands(program, folder)
         self.instances = {"A": instance(folder, "A", program, settings)}
+
+    async def refuse(self, category: int) -> None:
+        """Lets the table refuse pets of a category."""
+        trigger = f"refuse BEFORE INSERT ON pets WHEN NEW.category_id = {category}"
+        self.execute(f"CREATE TRIGGER IF NOT EXISTS {trigger} BEGIN SELECT RAISE(ABORT, 'refused'); END")
+
+    def execute(self, statement: str, file: Path | None = None) -> str:
+        connection = sqlite3.connect(file or self.file, isolation_level=None, timeout=30)
+        with contextlib.closing(connection):
+            return "\n".join(row[0] for row in connection.execute(statement))
+
+    async def back_up(self, path: Path) -> dict[int, str]:
+        """Returns the ids and the names of the pets in the backup."""
+        await run(self.program, "backup", path, env=self.commands.variables, cwd=self.folder)
+        return pets_of(await asyncio.to_thread(self.execute, PETS, path))
+
+    async def restore(self, path: Path) -> None:
+        """Replaces the content of the file as `.restore` of sqlite3 does."""
+        await run("sqlite3", "-cmd", ".timeout 30000", self.file, f".restore {path}")
 
     async def lock(self, seconds: float, mode: str = "") -> None:
         """Holds the lock of writers, as another program that uses the file does."""
@@ -97,6 +137,11 @@ class FileStage(Stage):
         with contextlib.closing(connection):
             await asyncio.to_thread(connection.execute, "BEGIN IMMEDIATE")
             await asyncio.sleep(seconds)
+
+
+def pets_of(lines: str) -> dict[int, str]:
+    pets = (line.split(" ", 1) for line in lines.splitlines())
+    return {int(identity): name for identity, name in pets}
 
 
 @contextlib.asynccontextmanager

@@ -9,8 +9,8 @@ from pathlib import Path
 from harness.failover.patroni import Cluster
 from harness.failover.sentinel import Sentinels
 from harness.proxies import Proxies
-from harness.restarts.proxies import configuration
-from harness.servers import HERE, Machine, Server, as_postgres, free_port
+from harness.restarts.proxies import PgBouncer, configuration
+from harness.servers import HERE, Machine, Server, as_postgres, free_port, run, succeeds
 from harness.service import Instance, KeyCommands, environment
 from harness.stages import Stage
 
@@ -26,14 +26,16 @@ class FailoverStage(Stage):
         self.postgres = Cluster(folder, [machines.get(f"db{number}", HERE) for number in (1, 2, 3)])
         self.redis = Sentinels(folder, [machines.get(f"r{number}", HERE) for number in (1, 2, 3)])
         keys = {"keys.backend": "redis", "keys.redis.url": self.redis.url, "keys.redis.wait_replicas": 1}
-        self.commands, self.instances, self.intermediaries = KeyCommands(program, folder, keys), {}, []
+        self.commands, self.instances = KeyCommands(program, folder, keys), {}
+        self.intermediaries: list[Server] = []
+        self.poolers: list[PgBouncer] = []
         for name, machine in {"A": machines.get("A", HERE), "B": HERE}.items():
             settings = self.storage(name, machine) | ({} if route == ALONE else keys)
             self.instances[name] = Instance(folder, name, program, settings, machine)
         if route == ALONE:
             self.commands.variables = environment(settings)
         engines = (*self.postgres.nodes, *self.redis.nodes, *self.redis.sentinels)
-        self.servers = (*self.intermediaries, *engines)
+        self.servers = (*self.intermediaries, *self.poolers, *engines)
 
     def storage(self, name: str, machine: Machine) -> dict[str, object]:
         settings = {"storage.backend": "postgres", "storage.postgres.url": self.postgres.url}
@@ -44,14 +46,19 @@ class FailoverStage(Stage):
         values["127.0.0.1:5432"] = f"{host}:{port}"
         self.add(name, machine, port, "postgresql.cfg", values, "/usr/sbin/haproxy", "-db", "-f")
         if self.route == PGBOUNCER:
-            values = {"store = host=127.0.0.1 port=5432": f"postgres = host={host} port={port} user=postgres"}
-            port = free_port()
-            values |= {"127.0.0.1\nlisten_port = 6432": f"{host}\nlisten_port = {port}"}
-            values |= {"scram-sha-256\nauth_file = /etc/pgbouncer/userlist.txt": "any"}
-            self.add(name, machine, port, "pgbouncer.ini", values, "/usr/sbin/pgbouncer")
+            database = f"host={host} port={port} dbname=postgres"
+            self.poolers.append(PgBouncer(self.folder, f"{name}-pgbouncer", database, machine))
+            port = self.poolers[-1].port
             settings["storage.postgres.transaction_pooling"] = "true"
             settings["storage.postgres.migrate_url"] = self.postgres.url
-        return settings | {"storage.postgres.url": f"postgres://postgres@{host}:{port}/postgres"}
+        name = "store" if self.poolers else "postgres"
+        return settings | {"storage.postgres.url": f"postgres://postgres@{host}:{port}/{name}"}
+
+    async def refuse(self, category: int) -> None:
+        """Lets the table refuse pets of a category, once an instance has created it."""
+        database = f"{self.postgres.url}?target_session_attrs=read-write"
+        command = "psql", database, "-qX", "-c", f"ALTER TABLE pets ADD CHECK (category_id <> {category})"
+        await until(lambda: succeeds(run(*command)))
 
     def add(self, name: str, machine: Machine, port: int, file: str, values: dict[str, object], *program: str) -> None:
         """Adds a program next to an instance, with a file of deploy/proxies."""
@@ -65,7 +72,7 @@ class FailoverStage(Stage):
         for engine in (self.postgres, self.redis):
             await engine.start()
             await until(engine.is_healthy)
-        for server in self.intermediaries:
+        for server in (*self.intermediaries, *self.poolers):
             await server.start()
         if self.route == ALONE:
             await self.commands.migrate()

@@ -14,11 +14,14 @@ from harness.http_client import Exchange, Request
 from harness.journal import EVERYTHING, KEYS, NOTHING, RECOVERY, STORAGE, Fault, Journal
 from harness.soak import strangers
 
-SWITCH, KILL, FREEZE, PARTITION, INSTANCE = FAULTS = "switch-over", "kill", "freeze", "partition", "kill-instance"
+SWITCH, KILL, FREEZE, PARTITION, INSTANCE, MODE = FAULTS = (
+    "switch-over", "kill", "freeze", "partition", "kill-instance", "pool-mode"
+)
 ABILITIES = "reads", "creates", "keys"
 BEHAVIOURS = {
-    creators.create_without_key: 2, creators.create_with_key: 3, creators.be_refused: 1, readers.get_pets: 3,
-    readers.list_pets: 1, readers.walk: 1, strangers.revoke_keys: 2,
+    creators.create_without_key: 2, creators.create_with_key: 3, creators.be_refused: 1,
+    creators.be_refused_by_the_table: 1, readers.get_pets: 3, readers.list_pets: 1, readers.walk: 1,
+    strangers.revoke_keys: 2,
 }
 ISOLATED = "isolated with the old leader"
 MISSED, ACCEPTED = "status 404 instead of 200", "status 200 instead of 401"
@@ -127,7 +130,9 @@ class Trial:
             probe.seconds = 0.0
         old, killed = await engine.leader(), self.stage.instances["B"] if self.fault == INSTANCE else None
         begin, end = {
-            SWITCH: (engine.switch_over, lambda: asyncio.sleep(0)), FREEZE: (old.freeze, old.thaw),
+            SWITCH: (engine.switch_over, lambda: asyncio.sleep(0)),
+            MODE: (lambda: self.change_mode("session"), lambda: self.change_mode("transaction")),
+            FREEZE: (old.freeze, old.thaw),
             PARTITION: [lambda to=to: self.networks.move(network, to, old.name, "A") for to in (SIDE, network)],
         }.get(self.fault, (old.discard, old.spawn))
 
@@ -154,6 +159,13 @@ class Trial:
         load.avoided = frozenset()
         await until(self.all_succeed, RETURN_TIMEOUT)
         return seconds
+
+    async def change_mode(self, mode: str) -> None:
+        """Changes the mode of each PgBouncer, and the primary."""
+        for pooler in self.stage.poolers:
+            await pooler.use_mode(mode)
+        if mode == "session":
+            await self.stage.postgres.switch_over()
 
     async def all_succeed(self) -> bool:
         return all(not probe.failed and time.monotonic() - probe.last < 1 for probe in self.probes)

@@ -1,4 +1,4 @@
-"""nginx, Caddy and HAProxy with the files of deploy/proxies, in which only addresses and paths are substituted."""
+"""nginx, Caddy, HAProxy and PgBouncer with the files of deploy/proxies, with other addresses and paths."""
 
 import os
 import signal
@@ -6,7 +6,7 @@ import ssl
 from pathlib import Path
 
 from harness.http_client import Connection
-from harness.servers import Server, free_port
+from harness.servers import HERE, Machine, Server, as_postgres, free_port
 from harness.service import Instance
 from harness.tool import REPOSITORY
 
@@ -90,3 +90,24 @@ class HAProxy(ProxyProgram):
     async def notices(self, instance: Instance, state: str) -> None:
         """Waits for the next change of an instance to UP or DOWN."""
         await self.next_in_log(f"Server animal_store/{instance.name.lower()} is {state}")
+
+
+class PgBouncer(Server):
+    """A pooler in front of a database, which is a connection string without a user. Clients need no password."""
+
+    def __init__(self, folder: Path, name: str, database: str, machine: Machine = HERE):
+        self.port, home = free_port(), folder / name
+        home.mkdir()
+        self.file = home / "pgbouncer.ini"
+        self.text = configuration("pgbouncer.ini", {
+            "host=127.0.0.1 port=5432": f"{database} user=postgres",
+            "127.0.0.1\nlisten_port = 6432": f"{machine.host}\nlisten_port = {self.port}",
+            "scram-sha-256\nauth_file = /etc/pgbouncer/userlist.txt": "any",
+        })
+        self.file.write_text(self.text)
+        super().__init__(home, "pgbouncer", as_postgres(home, "/usr/sbin/pgbouncer", self.file), machine)
+
+    async def use_mode(self, mode: str) -> None:
+        self.file.write_text(self.text.replace("pool_mode = transaction", f"pool_mode = {mode}"))
+        if self.process:
+            self.process.send_signal(signal.SIGHUP)

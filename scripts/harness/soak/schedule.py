@@ -14,6 +14,8 @@ from harness.soak.faults import Kind, Target
 from harness.stages import Stage
 
 WARM_UP = 4.0
+# Seconds for the preparation of a fault that has one.
+PREPARATION = 15.0
 # Delays of slow connections in seconds: below and above half a lease, and near the timeout of PostgreSQL.
 DELAYS = (0.02, 0.1, 0.4, 1.2)
 # Ranges in seconds, of a fault and of the health that follows the recovery from it, in a run of at most SHORT_RUN
@@ -24,10 +26,10 @@ SHORT, LONG = ((1.5, 3.0), (0.5, 1.5)), ((1.0, 8.0), (1.0, 4.0))
 RUSH, LEAD, OVERLAP = 16, 1.0, 1.0
 
 
-def draws(kinds: tuple[Kind, ...], stage: Stage, seed: int, short: bool) -> Iterator[tuple[Kind, Target, float]]:
+def draws(kinds: tuple[Kind, ...], stage: Stage, load: Load, short: bool) -> Iterator[tuple[Kind, Target, float]]:
     """Every kind of fault once in each round, in a random order, each with its target and the pause after it. The first
     round begins with the early ones."""
-    rng, (fault, health), names = random.Random(seed), SHORT if short else LONG, list(stage.instances)
+    rng, (fault, health), names = random.Random(load.seed), SHORT if short else LONG, list(stage.instances)
     subsets = [[name] for name in names] + ([names] if len(names) > 1 else [])
     order = sorted(rng.sample(kinds, len(kinds)), key=lambda kind: not kind.early)
     while True:
@@ -35,7 +37,7 @@ def draws(kinds: tuple[Kind, ...], stage: Stage, seed: int, short: bool) -> Iter
             scopes = {"last": names[-1:], "one": [rng.choice(names)], "some": rng.choice(subsets), "all": names}
             pause = RECOVERY + rng.uniform(*health)
             instances = [stage.instances[name] for name in scopes[kind.scope]]
-            yield kind, Target(stage, instances, rng.uniform(*fault), rng.choice(DELAYS)), pause
+            yield kind, Target(load, stage, instances, rng.uniform(*fault), rng.choice(DELAYS)), pause
         order = rng.sample(kinds, len(kinds))
 
 
@@ -43,16 +45,24 @@ async def run_faults(load: Load, stage: Stage, kinds: tuple[Kind, ...], seconds:
     """Runs faults, and waits for the end of the load. Returns the failures of instances at their stops."""
     failures: list[str] = []
     await asyncio.sleep(WARM_UP)
-    for kind, target, pause in draws(kinds, stage, load.seed, seconds <= SHORT_RUN):
-        if time.monotonic() + target.seconds + RECOVERY > load.end:
+    for kind, target, pause in draws(kinds, stage, load, seconds <= SHORT_RUN):
+        preparation = PREPARATION if kind.prepare else 0
+        if time.monotonic() + preparation + target.seconds + RECOVERY > load.end:
             break
         names = [instance.name for instance in target.instances]
         print(f"{time.monotonic() - load.journal.started:6.0f} s  {kind.name}", flush=True)
+        if kind.prepare:
+            await kind.prepare(target)
+        logged = {instance.log: instance.log.stat().st_size for instance in target.instances}
         async with rush(load, names[-1]):
-            fault = load.journal.begin(Fault(kind.name, frozenset(names), kind.impairs, kind.stop))
+            fault = load.journal.begin(Fault(kind.name, frozenset(names), kind.impairs, kind.stop, kind.replaces))
             failures += await kind.run(target) or []
         fault.end = time.monotonic()
         await asyncio.sleep(pause)
+        failures += [
+            f"{kind.name}: {log.stem} does not log {text!r}"
+            for log, size in logged.items() for text in kind.logs if text.encode() not in log.read_bytes()[size:]
+        ]
     await asyncio.sleep(load.end - time.monotonic())
     return failures
 

@@ -43,11 +43,12 @@ async def revoke_keys(client: Client) -> None:
 
 async def use_until_fault(client: Client, token: str) -> None:
     """Uses a key on all instances until a fault of the keys begins, or for a random time."""
-    load, end = client.load, time.monotonic() + client.rng.uniform(0, 10)
+    load, end, since = client.load, time.monotonic() + client.rng.uniform(0, 10), client.load.history.since
     while True:
         for name in load.instances:
             await client.send(list_request(token, LISTED), name)
-        if time.monotonic() > end or load.journal.impaired("keys"):
+        # A store that was replaced does not have the key.
+        if time.monotonic() > end or load.journal.impaired("keys") or load.history.since != since:
             return
         await client.pause(0.1)
 
