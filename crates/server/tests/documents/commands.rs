@@ -10,7 +10,7 @@ use crate::texts::{anchor, documents, root};
 
 /// Who runs the commands of a section.
 enum Commands {
-    /// These checks.
+    /// These checks: paths, or names of files of `process`.
     RunBy(&'static [&'static str]),
     /// No check, for this reason.
     NotRun(&'static str),
@@ -25,19 +25,16 @@ const SECTIONS: [Section; 37] = [
     Section(
         "README.md#run-it",
         RunBy(&[
-            "crates/server/tests/process/quickstart.rs",
-            "crates/server/tests/process/keys.rs",
-            "crates/server/tests/process/copy_store.rs",
-            "crates/server/tests/process/doctor.rs",
+            "quickstart.rs",
+            "keys.rs",
+            "copy_store.rs",
+            "doctor.rs",
             "scripts/check-package",
         ]),
     ),
     Section(
         "README.md#move-up",
-        RunBy(&[
-            "crates/server/tests/process/copy_store.rs",
-            "crates/server/tests/process/postgres.rs",
-        ]),
+        RunBy(&["copy_store.rs", "postgres.rs"]),
     ),
     Section("README.md#check-it", RunBy(&[".ci/run"])),
     Section(
@@ -45,17 +42,11 @@ const SECTIONS: [Section; 37] = [
         RunBy(&[".ci/run", "scripts/nightly"]),
     ),
     Section("docs/api.md#rate-limits", NoCommand),
-    Section(
-        "docs/api.md#generated-clients",
-        RunBy(&["crates/server/tests/process/command_line.rs"]),
-    ),
+    Section("docs/api.md#generated-clients", RunBy(&["command_line.rs"])),
     Section("docs/configuration.md#configuration", NoCommand),
     Section(
         "docs/deployment.md#one-machine-with-the-debian-package",
-        RunBy(&[
-            "scripts/check-package",
-            "crates/server/tests/process/keys.rs",
-        ]),
+        RunBy(&["scripts/check-package", "keys.rs"]),
     ),
     Section(
         "docs/deployment.md#the-address",
@@ -68,7 +59,7 @@ const SECTIONS: [Section; 37] = [
     ),
     Section(
         "docs/deployment.md#several-machines",
-        RunBy(&["crates/server/tests/process/postgres.rs"]),
+        RunBy(&["postgres.rs"]),
     ),
     Section(
         "docs/deployment.md#containers",
@@ -96,25 +87,16 @@ const SECTIONS: [Section; 37] = [
     ),
     Section(
         "docs/operations/backup.md#export-and-import",
-        RunBy(&["crates/server/tests/process/pets_import.rs"]),
+        RunBy(&["pets_import.rs"]),
     ),
-    Section(
-        "docs/operations/keys.md#a-key-leaked",
-        RunBy(&["crates/server/tests/process/keys.rs"]),
-    ),
-    Section(
-        "docs/operations/keys.md#commands",
-        RunBy(&["crates/server/tests/process/keys.rs"]),
-    ),
-    Section(
-        "docs/operations/network.md#tls",
-        RunBy(&["crates/server/tests/process/tls.rs"]),
-    ),
+    Section("docs/operations/keys.md#a-key-leaked", RunBy(&["keys.rs"])),
+    Section("docs/operations/keys.md#commands", RunBy(&["keys.rs"])),
+    Section("docs/operations/network.md#tls", RunBy(&["tls.rs"])),
     Section("docs/operations/network.md#memory", NoCommand),
     Section(
         "docs/operations/postgresql.md#users-of-postgresql",
         RunBy(&[
-            "crates/server/tests/process/postgres.rs",
+            "postgres.rs",
             "crates/adapters-postgres/tests/postgres/keys_revocations.rs",
         ]),
     ),
@@ -124,18 +106,15 @@ const SECTIONS: [Section; 37] = [
     ),
     Section(
         "docs/operations/redis.md#users-of-redis",
-        RunBy(&["crates/server/tests/process/redis.rs"]),
+        RunBy(&["redis.rs"]),
     ),
     Section("docs/operations/redis.md#sentinel", NoCommand),
     Section("docs/operations/run.md#live-and-ready", NoCommand),
     Section("docs/operations/run.md#animal-store-doctor", NoCommand),
-    Section(
-        "docs/operations/run.md#traces",
-        RunBy(&["crates/server/tests/process/traces.rs"]),
-    ),
+    Section("docs/operations/run.md#traces", RunBy(&["traces.rs"])),
     Section(
         "docs/operations/sqlite.md#sqlite-pets-and-api-keys-in-one-file",
-        RunBy(&["crates/server/tests/process/sqlite.rs"]),
+        RunBy(&["sqlite.rs"]),
     ),
     Section(
         "docs/operations/sqlite.md#what-happens-when-the-file-",
@@ -201,7 +180,12 @@ fn commands(block: &str) -> impl Iterator<Item = &str> {
 #[track_caller]
 fn assert_runs(section: &str, checks: &[&str], block: &str) {
     let read = |check: &&str| {
-        let text = fs::read_to_string(root().join(check));
+        let folder = if check.contains('/') {
+            ""
+        } else {
+            "crates/server/tests/process"
+        };
+        let text = fs::read_to_string(root().join(folder).join(check));
         text.unwrap_or_else(|error| panic!("{section}: {check}: {error}"))
     };
     let texts: Vec<_> = checks.iter().map(read).collect();
