@@ -7,7 +7,8 @@
 //! as it has failures left. The numbers of API keys and of addresses that are kept are bounded. A limit that is not
 //! configured costs an atomic load. A limit that is replaced begins without a state.
 //!
-//! **Proof.** The unit tests, also those of `auth`; `server/tests/api/rate_limits.rs` over sockets.
+//! **Proof.** The unit tests, also those of `live` and `authenticate`; `tests/http/guesses.rs`;
+//! `server/tests/api/rate_limits.rs` over sockets.
 
 #[cfg(test)]
 mod tests;

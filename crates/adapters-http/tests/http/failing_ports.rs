@@ -2,7 +2,6 @@
 
 use std::num::NonZeroU32;
 
-use animal_store_adapters_http::ApiSettings;
 use animal_store_app::{
     ports::{AddPetError, MockApiKeyDirectory, MockPetRepository, StoreFailure},
     test_support::pet,
@@ -23,10 +22,9 @@ fn with_failing_directory(error: fn() -> StoreFailure) -> Service {
     let mut directory = MockApiKeyDirectory::new();
     directory.expect_find().returning(move |_| Err(error()));
     // With a second failure, the address of the client would get 429.
-    let change = |settings: &mut ApiSettings| {
+    Service::start_with(MockPetRepository::new(), directory, |settings, _| {
         settings.auth_failures = Some(NonZeroU32::MIN);
-    };
-    Service::start_with(MockPetRepository::new(), directory, change)
+    })
 }
 
 /// Status and code of the response to a failure.

@@ -101,7 +101,7 @@ fn the_scope_comes_before_every_other_check_of_the_request() {
 fn the_scope_comes_before_the_removal_of_an_operation() {
     let removed = |scopes| {
         let repository = MockPetRepository::new();
-        Service::start_changed(repository, key_with(scopes), |_, use_cases| {
+        Service::start_with(repository, key_with(scopes), |_, use_cases| {
             use_cases.get_pet = None;
         })
     };

@@ -28,20 +28,11 @@ pub(crate) struct Service {
 
 impl Service {
     pub(crate) fn start(repository: MockPetRepository, directory: MockApiKeyDirectory) -> Self {
-        Self::start_with(repository, directory, |_| ())
-    }
-
-    /// Starts with changed settings.
-    pub(crate) fn start_with(
-        repository: MockPetRepository,
-        directory: impl ApiKeyDirectory + 'static,
-        change: impl FnOnce(&mut ApiSettings),
-    ) -> Self {
-        Self::start_changed(repository, directory, |settings, _| change(settings))
+        Self::start_with(repository, directory, |_, _| ())
     }
 
     /// Starts with changed settings and use cases.
-    pub(crate) fn start_changed(
+    pub(crate) fn start_with(
         repository: MockPetRepository,
         directory: impl ApiKeyDirectory + 'static,
         change: impl FnOnce(&mut ApiSettings, &mut UseCases),

@@ -70,8 +70,11 @@ async fn serve(options: &Options, socket: Option<HttpListener>) -> anyhow::Resul
                 filter,
                 values,
             };
-            tokio::spawn(reload.run(signals.clone(), load));
-            application.run_until(&signals).await
+            let reloads = tokio::spawn(reload.run(signals.clone(), load));
+            let result = application.run_until(&signals).await;
+            // The API server stops when it is dropped.
+            reloads.abort();
+            result
         }
         result => result.map(drop),
     };
