@@ -99,8 +99,8 @@ pub(crate) fn superfluous_permissions(tables: &[&str]) -> String {
     )
 }
 
-/// Runs one of these queries. It is not prepared, so it works through any pooler.
-pub(crate) async fn problems(client: &Client, query: &str) -> Result<Vec<String>, ConnectionError> {
+/// Returns the texts that one of these queries finds. It is not prepared, so it works through any pooler.
+pub(crate) async fn texts(client: &Client, query: &str) -> Result<Vec<String>, ConnectionError> {
     let rows = client.query_typed(query, &[]).await?;
     Ok(rows
         .iter()

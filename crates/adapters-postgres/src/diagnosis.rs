@@ -17,7 +17,7 @@ use crate::{
     MigrationError, Migrations, PgEndpoint, PostgresSettings, SchemaMode,
     checks::{
         ASYNCHRONOUS, NOT_DURABLE, READ_ONLY_REASON, ROW_SECURITY, SEQUENCE_BEHIND,
-        SEQUENCE_CACHED, UNFINISHED, missing_permissions, problems, superfluous_permissions,
+        SEQUENCE_CACHED, UNFINISHED, missing_permissions, superfluous_permissions, texts,
     },
     connection::within,
     error::ConnectionError,
@@ -34,6 +34,9 @@ const ROWS: &str = "postgres.row_security";
 const SEQUENCE: &str = "postgres.sequence";
 const POOLER: &str = "postgres.pooler";
 const REVOCATIONS: &str = "postgres.revocations";
+
+/// Returns the server process of a connection.
+const BACKEND: &str = "SELECT pg_backend_pid()::text";
 
 /// What the service needs for pets.
 const FOR_PETS: [(&str, &str); 4] = [
@@ -101,14 +104,12 @@ pub async fn diagnose(
     let migrations = Migrations::new(direct.clone(), settings.connect_timeout);
     let (schema, is_pending) = schema_finding(&migrations, settings.schema).await;
     findings.push(schema);
-    let mut checks = [
-        (ROLE, READ_ONLY_REASON),
-        (DURABILITY, NOT_DURABLE),
-        (REPLICATION, ASYNCHRONOUS),
-        (COPY, UNFINISHED),
-    ]
-    .map(|(subject, query)| (subject, query.to_owned()))
-    .to_vec();
+    let mut checks = vec![
+        (ROLE, READ_ONLY_REASON.to_owned()),
+        (DURABILITY, NOT_DURABLE.to_owned()),
+        (REPLICATION, ASYNCHRONOUS.to_owned()),
+        (COPY, UNFINISHED.to_owned()),
+    ];
     if is_pending {
         findings.push(Finding::unknown(
             PERMISSIONS,
@@ -129,7 +130,7 @@ pub async fn diagnose(
         ));
     }
     for (subject, query) in checks {
-        match within(settings.timeout, problems(&client, &query)).await {
+        match within(settings.timeout, texts(&client, &query)).await {
             Ok(problems) => findings.push(finding(subject, &problems)),
             Err(error) if client.is_closed() || matches!(error, ConnectionError::NoResponse) => {
                 let advice =
@@ -177,19 +178,12 @@ async fn shares_servers(
 ) -> Result<bool, ConnectionError> {
     let (other, _task) = endpoint.connect(settings.connect_timeout).await?;
     let compare = async {
-        let before = backend(client).await?;
+        let before = texts(client, BACKEND).await?;
         other.batch_execute("BEGIN").await?;
-        let is_shared = backend(&other).await? == before;
-        Ok::<_, tokio_postgres::Error>(is_shared || backend(client).await? != before)
+        let is_shared = texts(&other, BACKEND).await? == before;
+        Ok::<_, ConnectionError>(is_shared || texts(client, BACKEND).await? != before)
     };
     within(settings.timeout, compare).await
-}
-
-async fn backend(client: &Client) -> Result<i32, tokio_postgres::Error> {
-    let row = client
-        .query_typed_one("SELECT pg_backend_pid()", &[])
-        .await?;
-    row.try_get(0)
 }
 
 /// Returns the finding, and whether migrations are pending.

@@ -7,8 +7,7 @@
 //! be used. The recorded version of a migration says whether it only expanded the schema, which an older program
 //! works with, or contracted it. A migration waits at most 200 ms for the lock of a table. See `migrations/README.md`.
 //!
-//! **Proof.** `tests/postgres/migrations.rs` (concurrent starts, newer and older programs, locks, failures, names of
-//! migrations).
+//! **Proof.** `tests/postgres/migrations.rs` (concurrent starts, newer and older programs, locks, failures).
 
 mod engine;
 mod migrations;

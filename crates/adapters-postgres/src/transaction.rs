@@ -10,7 +10,7 @@ use tokio_postgres::{
 
 use crate::{
     PgEndpoint, PostgresSettings,
-    checks::problems,
+    checks::texts,
     connection::ConnectionTask,
     error::{ConnectionError, invalid_row},
     pet_row::Array,
@@ -100,7 +100,7 @@ impl TransactionConnection {
 
     /// Fails with this description if a query of [`checks`](crate::checks) finds problems.
     pub(crate) async fn check(&self, query: &str, description: &str) -> Result<(), StoreFailure> {
-        match &*self.within_timeout(problems(&self.client, query)).await? {
+        match &*self.within_timeout(texts(&self.client, query)).await? {
             [] => Ok(()),
             problems => Err(self.refused(&format!("{description}{}", problems.join("; ")))),
         }

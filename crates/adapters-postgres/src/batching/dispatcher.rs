@@ -27,16 +27,16 @@ use crate::{
 const SLOW: Duration = Duration::from_millis(5);
 
 /// Owns a connection, replaces it if necessary, and executes batches on it, one at a time.
-struct Dispatcher<R: Request> {
+struct Dispatcher<S: Session> {
     purpose: Purpose,
-    queue: Arc<Takers<R>>,
+    queue: Arc<Takers<S::Request>>,
     /// The dispatcher that takes the next batch has the turn, until its batch is slow or its connection is lost.
     turns: Arc<Mutex<()>>,
     /// `None`: another dispatcher may have the turn.
     turn: Option<OwnedMutexGuard<()>>,
     settings: ConnectionSettings,
     metrics: ConnectionMetrics,
-    state: InState<R>,
+    state: InState<S::Request>,
     replacement: Replacement,
     last_attempt: Option<Instant>,
 }
@@ -60,7 +60,7 @@ pub(super) fn start<S: Session>(
     let turns = Arc::default();
     let queue = Arc::new(queue);
     let metrics = settings.metrics.connections(purpose);
-    let dispatcher = || Dispatcher {
+    let dispatcher = || Dispatcher::<S> {
         purpose,
         turns: Arc::clone(&turns),
         turn: None,
@@ -73,28 +73,25 @@ pub(super) fn start<S: Session>(
     };
     let panicked = &settings.panicked;
     (0..purpose.connections(&settings.postgres))
-        .map(|_| tokio::spawn(report_panic::<S>(dispatcher(), panicked.clone())))
+        .map(|_| tokio::spawn(report_panic(dispatcher(), panicked.clone())))
         .collect()
 }
 
-async fn report_panic<S: Session>(
-    dispatcher: Dispatcher<S::Request>,
-    panicked: watch::Sender<bool>,
-) {
-    let run = AssertUnwindSafe(dispatcher.run::<S>());
+async fn report_panic<S: Session>(dispatcher: Dispatcher<S>, panicked: watch::Sender<bool>) {
+    let run = AssertUnwindSafe(dispatcher.run());
     if run.catch_unwind().await.is_err() {
         panicked.send_replace(true);
     }
 }
 
-impl<R: Request + Sync> Dispatcher<R> {
+impl<S: Session> Dispatcher<S> {
     /// Runs until the sender is dropped and the batch in flight has ended.
-    async fn run<S: Session<Request = R>>(mut self) {
+    async fn run(mut self) {
         let queue = Arc::clone(&self.queue);
         loop {
             let demoted = self.settings.demoted.subscribe();
             let connected = select! {
-                connected = self.connect::<S>() => connected,
+                connected = self.connect() => connected,
                 () = queue.closed() => return,
             };
             let Some(connected) = connected else {
@@ -117,7 +114,7 @@ impl<R: Request + Sync> Dispatcher<R> {
 
     /// Opens a connection, after a pause if there was one before or an attempt failed. `None` if the schema can never
     /// be used.
-    async fn connect<S: Session>(&mut self) -> Option<Connected<S>> {
+    async fn connect(&mut self) -> Option<Connected<S>> {
         let mut schema_ready = self.settings.schema_ready.clone();
         if !*schema_ready.borrow() {
             self.disconnect();
@@ -153,7 +150,7 @@ impl<R: Request + Sync> Dispatcher<R> {
     }
 
     /// Executes batches until the connection has to be replaced.
-    async fn serve<S: Session<Request = R>>(
+    async fn serve(
         &mut self,
         mut connected: Connected<S>,
         mut demoted: watch::Receiver<()>,
@@ -192,10 +189,10 @@ impl<R: Request + Sync> Dispatcher<R> {
 
     /// Executes a batch, in a new session if this one refuses it. Breaks with the reason if the connection has to be
     /// replaced.
-    async fn execute<S: Session<Request = R>>(
+    async fn execute(
         &mut self,
         connected: &mut Connected<S>,
-        mut batch: Vec<Pending<R>>,
+        mut batch: Vec<Pending<S::Request>>,
     ) -> ControlFlow<String> {
         loop {
             let (failure, rest) = match self.execute_once(connected, batch).await {
@@ -228,11 +225,11 @@ impl<R: Request + Sync> Dispatcher<R> {
     }
 
     /// Executes a batch in this session. Another dispatcher gets the turn if the batch is slow.
-    async fn execute_once<S: Session<Request = R>>(
+    async fn execute_once(
         &mut self,
         connected: &mut Connected<S>,
-        batch: Vec<Pending<R>>,
-    ) -> Result<(), Interruption<R>> {
+        batch: Vec<Pending<S::Request>>,
+    ) -> Result<(), Interruption<S::Request>> {
         let execution = Execution {
             purpose: self.purpose,
             settings: &self.settings,

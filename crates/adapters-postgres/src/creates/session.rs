@@ -8,7 +8,7 @@ use super::create::{self, Create, MAX_BATCH, Response};
 use crate::{
     PostgresSettings,
     batching::{Affected, Connected, Executed, Failure, Lost, Session, SessionStatement, Value},
-    checks::{NOT_DURABLE, problems},
+    checks::{NOT_DURABLE, texts},
     connection::{Commits, ConnectionSettings, within},
     error::ConnectionError,
     purpose::Purpose,
@@ -117,7 +117,7 @@ impl CreateSession {
             create::plain_statement()
         };
         let statement = SessionStatement::new(&client, statement, settings).await?;
-        for setting in problems(&client, NOT_DURABLE).await? {
+        for setting in texts(&client, NOT_DURABLE).await? {
             let purpose = purpose.as_str();
             tracing::warn!(
                 setting,

@@ -1,6 +1,8 @@
 //! Engines that speak PostgreSQL's protocol and break the promises of this adapter without an error.
 
-use tokio_postgres::{Client, Error};
+use tokio_postgres::Client;
+
+use crate::{checks::texts, error::ConnectionError};
 
 /// Parts of `version()`, and names.
 const ENGINES: [(&str, &str); 3] = [
@@ -9,18 +11,16 @@ const ENGINES: [(&str, &str); 3] = [
     ("Redshift", "Amazon Redshift"),
 ];
 
+/// Amazon Aurora DSQL has the version of PostgreSQL, and a system view of its own.
+const IS_DSQL: &str = "SELECT 'it is' WHERE to_regclass('sys.iam_pg_role_mappings') IS NOT NULL";
+
 /// Returns the name of an engine that cannot be used: its advisory locks lock nothing, an insert does not wait for the
 /// idempotency key of another transaction, or ids do not ascend.
-pub(super) async fn unsupported(client: &Client) -> Result<Option<&'static str>, Error> {
-    let version: String = client
-        .query_typed_one("SELECT version()", &[])
-        .await?
-        .try_get(0)?;
+pub(super) async fn unsupported(client: &Client) -> Result<Option<&'static str>, ConnectionError> {
+    let version = texts(client, "SELECT version()").await?.concat();
     if let Some((_, name)) = ENGINES.iter().find(|(part, _)| version.contains(part)) {
         return Ok(Some(name));
     }
-    // Its version is that of PostgreSQL, but it has a system view of its own.
-    let is_dsql = "SELECT to_regclass('sys.iam_pg_role_mappings') IS NOT NULL";
-    let is_dsql: bool = client.query_typed_one(is_dsql, &[]).await?.try_get(0)?;
+    let is_dsql = !texts(client, IS_DSQL).await?.is_empty();
     Ok(is_dsql.then_some("Amazon Aurora DSQL"))
 }

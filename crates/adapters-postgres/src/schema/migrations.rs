@@ -13,7 +13,7 @@ use tokio_postgres::Client;
 use super::engine;
 use crate::{
     MigrationError, PgEndpoint,
-    checks::{SEQUENCE_BEHIND, advance_sequence, problems},
+    checks::{SEQUENCE_BEHIND, advance_sequence, texts},
 };
 
 const EMBEDDED: EmbeddedMigrations = embed_migrations!("migrations");
@@ -32,6 +32,13 @@ const TABLE_LOCK_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Limit for the wait for the creates in flight and for autovacuum, which gives way after `deadlock_timeout` (1 s).
 const SEQUENCE_LOCK_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Whether the table of records exists. It is not created.
+const HAS_RECORDS: &str =
+    "SELECT 'it exists' WHERE to_regclass('__diesel_schema_migrations') IS NOT NULL";
+
+/// The versions of the migrations that have run.
+const RECORDS: &str = "SELECT version FROM __diesel_schema_migrations ORDER BY version";
 
 /// The migrations of one database. They are reported by their versions, such as `0001expand`.
 pub struct Migrations {
@@ -147,9 +154,12 @@ impl Migrations {
     /// Whether a query of [`checks`](crate::checks) finds a problem.
     pub(crate) async fn finds(&self, query: &str) -> Result<bool, MigrationError> {
         let (client, _task) = self.endpoint.connect(self.timeout).await?;
-        let problems = problems(&client, query);
-        let found = self.endpoint.within(self.timeout, problems).await?;
-        Ok(!found.is_empty())
+        Ok(!self.texts(&client, query).await?.is_empty())
+    }
+
+    async fn texts(&self, client: &Client, query: &str) -> Result<Vec<String>, MigrationError> {
+        let texts = texts(client, query);
+        Ok(self.endpoint.within(self.timeout, texts).await?)
     }
 
     /// `is_lost`: the connection failed, not the migration.
@@ -171,21 +181,18 @@ impl Migrations {
     }
 
     async fn compare(&self, client: &Client) -> Result<SchemaComparison, MigrationError> {
-        if let Some(engine) = self
-            .endpoint
-            .within(self.timeout, engine::unsupported(client))
-            .await?
-        {
+        let engine = engine::unsupported(client);
+        if let Some(engine) = self.endpoint.within(self.timeout, engine).await? {
             let login = self.endpoint.login();
             let reason = format!(
                 "{login}: {engine} is not supported: see \"Engines\" in docs/operations/postgresql.md"
             );
             return Err(MigrationError::Unusable(reason));
         }
-        let recorded = self
-            .endpoint
-            .within(self.timeout, recorded_versions(client))
-            .await?;
+        let mut recorded = Vec::new();
+        if !self.texts(client, HAS_RECORDS).await?.is_empty() {
+            recorded = self.texts(client, RECORDS).await?;
+        }
         SchemaComparison::from_versions(migrations().into_keys().collect(), &recorded)
             .map_err(MigrationError::Unusable)
     }
@@ -193,22 +200,15 @@ impl Migrations {
     /// Keeps other processes from changing the schema until the connection ends. It polls: an index that is built
     /// concurrently waits for every running statement, including one that waits for this lock.
     async fn lock(&self, client: &Client) -> Result<(), MigrationError> {
-        let lock = format!("SELECT pg_try_advisory_lock({LOCK_KEY})");
+        let lock = format!("SELECT 'locked' WHERE pg_try_advisory_lock({LOCK_KEY})");
         let start = Instant::now();
-        loop {
-            if self
-                .endpoint
-                .within(self.timeout, client.query_typed_one(&lock, &[]))
-                .await?
-                .get(0)
-            {
-                return Ok(());
-            }
+        while self.texts(client, &lock).await?.is_empty() {
             if start.elapsed() > LOCK_TIMEOUT {
                 return Err(MigrationError::Locked(LOCK_TIMEOUT));
             }
             sleep(LOCK_PAUSE).await;
         }
+        Ok(())
     }
 }
 
@@ -232,23 +232,4 @@ fn pending(comparison: SchemaComparison) -> Vec<String> {
         );
     }
     comparison.pending
-}
-
-/// Returns no versions if the table of records does not exist, and does not create it.
-async fn recorded_versions(client: &Client) -> Result<Vec<String>, tokio_postgres::Error> {
-    let exists = "SELECT to_regclass('__diesel_schema_migrations') IS NOT NULL";
-    if !client
-        .query_typed_one(exists, &[])
-        .await?
-        .try_get::<_, bool>(0)?
-    {
-        return Ok(Vec::new());
-    }
-    let rows = client
-        .query_typed(
-            "SELECT version FROM __diesel_schema_migrations ORDER BY version",
-            &[],
-        )
-        .await?;
-    rows.iter().map(|row| row.try_get(0)).collect()
 }
