@@ -39,9 +39,7 @@ fn nothing_switches_itself_off_on_2030_12_05() {
         .map(str::to_owned);
     assert!(started.as_deref() > Some("2030-12-06"), "{started:?}");
     let address = running.address();
-    create_request(address, TOKEN, "Rex")
-        .send()
-        .assert_status(201);
+    create_request(address, "Rex").send().assert_status(201);
     let client = HttpClient::new(address).with_token(TOKEN);
     client.get("/v1/pets").assert_status(200);
     let found = client.get("/v1/pets/1");

@@ -11,99 +11,70 @@ use crate::{
     tls,
 };
 
-/// Returns the value that `check-config` prints for a key, with its source.
+/// Asserts the value that `check-config` prints for a key, with its source.
 #[track_caller]
-fn value<'a>(exited: &'a Exited, key: &str) -> &'a str {
-    assert_eq!(exited.code, Some(0), "{exited:?}");
-    let lines = exited
-        .stdout
-        .iter()
-        .map(|line| line.trim_start_matches('#'));
-    let mut values = lines.filter_map(|line| line.strip_prefix(key)?.strip_prefix(" = "));
-    values
-        .next()
-        .unwrap_or_else(|| panic!("no {key}: {exited:?}"))
+fn assert_value(exited: &Exited, key: &str, expected: &str) {
+    let line = format!("{key} = {expected}");
+    let lines = exited.assert_success().stdout.iter();
+    let mut lines = lines.map(|line| line.trim_start_matches('#'));
+    assert!(lines.any(|found| found == line), "{line}: {exited:?}");
 }
 
 #[test]
 fn a_flag_overrides_the_environment_which_overrides_a_file_which_overrides_a_default() {
     let file = "[http]\nworkers = 3\nmax_in_flight = 3\nmax_body_bytes = 3000\n";
-    let token = "a-secret-token";
     let exited = Program::bare()
         .file("animal-store.toml", file)
         .env("ANIMAL_STORE_HTTP__MAX_IN_FLIGHT", "4")
         .env("ANIMAL_STORE_HTTP__MAX_BODY_BYTES", "4000")
-        .env("ANIMAL_STORE_KEYS__MEMORY__TOKENS", token)
-        .args(&["check-config", "--set", "http.max_body_bytes=5000"])
+        .env("ANIMAL_STORE_KEYS__MEMORY__TOKENS", "a-secret-token")
+        .args("check-config --set http.max_body_bytes=5000")
         .run();
-
-    assert_eq!(value(&exited, "http.max_connections"), "10000 # default");
-    assert_eq!(
-        value(&exited, "http.workers"),
-        "3 # animal-store.toml, line 2"
-    );
-    assert_eq!(
-        value(&exited, "http.max_in_flight"),
-        "4 # ANIMAL_STORE_HTTP__MAX_IN_FLIGHT"
-    );
-    assert_eq!(value(&exited, "http.max_body_bytes"), "5000 # --set");
-    assert_eq!(
-        value(&exited, "keys.memory.tokens"),
-        "\"(set)\" # ANIMAL_STORE_KEYS__MEMORY__TOKENS"
-    );
-    assert!(
-        !exited.assert_success().output().contains(token),
-        "{exited:?}"
-    );
+    exited.assert_lacks("a-secret-token");
+    for (key, value) in [
+        ("http.max_connections", "10000 # default"),
+        ("http.workers", "3 # animal-store.toml, line 2"),
+        ("http.max_in_flight", "4 # ANIMAL_STORE_HTTP__MAX_IN_FLIGHT"),
+        ("http.max_body_bytes", "5000 # --set"),
+        (
+            "keys.memory.tokens",
+            "\"(set)\" # ANIMAL_STORE_KEYS__MEMORY__TOKENS",
+        ),
+    ] {
+        assert_value(&exited, key, value);
+    }
 }
 
 #[test]
 fn a_named_file_replaces_the_default_file_and_one_that_cannot_be_read_is_refused() {
-    let program = |args: &[&str]| {
-        let program = Program::bare().file("animal-store.toml", "[http]\nworkers = 3\n");
-        program
-            .file("other.toml", "[log]\nformat = 'text'\n")
-            .args(&["check-config"])
-            .args(args)
-    };
-    let exited = program(&["--config", "other.toml"]).run();
-    assert_eq!(value(&exited, "http.workers"), "\"auto\" # default");
-    assert_eq!(
-        value(&exited, "log.format"),
-        "\"text\" # other.toml, line 2"
-    );
-    let dangling = Program::bare().args(&["check-config"]);
-    symlink(
-        "missing.toml",
-        dangling.directory().join("animal-store.toml"),
-    )
-    .unwrap();
-    dangling
-        .run()
-        .assert_refused(2, &["animal-store.toml: cannot be read: "]);
+    let exited = Program::bare()
+        .file("animal-store.toml", "[http]\nworkers = 3\n")
+        .file("other.toml", "[log]\nformat = 'text'\n")
+        .args("check-config --config other.toml")
+        .run();
+    assert_value(&exited, "http.workers", "\"auto\" # default");
+    assert_value(&exited, "log.format", "\"text\" # other.toml, line 2");
+    let dangling = Program::bare().args("check-config");
+    let link = dangling.directory().join("animal-store.toml");
+    symlink("missing.toml", link).expect("linked");
+    let refused = dangling.run();
+    refused.assert_refused(2, &["animal-store.toml: cannot be read: "]);
 }
 
 #[test]
 fn what_config_init_prints_is_a_file_with_the_defaults_and_the_keys_that_are_set() {
-    let init = |args: &[&str]| Program::bare().args(&["config", "init"]).args(args).run();
-    let file = init(&["--set", "http.workers=3"])
-        .assert_success()
-        .stdout
-        .join("\n");
-    let checked = Program::bare()
-        .file("animal-store.toml", &file)
-        .args(&["check-config"])
-        .run();
-    let line = 1 + file
-        .lines()
-        .position(|line| line.starts_with("http.workers"))
-        .expect("a line");
-    assert_eq!(
-        value(&checked, "http.workers"),
-        format!("3 # animal-store.toml, line {line}")
-    );
-    init(&["--set", "keys.memory.tokens=top-secret"])
-        .assert_refused(2, &["keys.memory.tokens (--set)"]);
+    let init = |set: &str| Program::bare().args("config init --set").args(set).run();
+    let printed = init("http.workers=3");
+    let lines = &printed.assert_success().stdout;
+    let program = Program::bare().file("animal-store.toml", &lines.join("\n"));
+    let checked = program.args("check-config").run();
+    let mut lines = lines.iter();
+    let index = lines.position(|line| line.starts_with("http.workers"));
+    let number = 1 + index.expect("a line");
+    let value = format!("3 # animal-store.toml, line {number}");
+    assert_value(&checked, "http.workers", &value);
+    let secret = init("keys.memory.tokens=top-secret");
+    secret.assert_refused(2, &["keys.memory.tokens (--set)"]);
 }
 
 /// As after the first half of a renewal.
@@ -114,105 +85,68 @@ fn a_half_replaced_certificate_stops_no_command_that_does_not_use_it() {
     let mut running = program.start();
     let management = running.management_address().to_string();
     fs::copy(&certificates.client_key, &certificates.server_key).expect("a file");
-    let command = |args: &[&str]| {
+    let command = |line: &str| {
         Program::in_folder(&folder)
-            .env("ANIMAL_STORE_MANAGEMENT__LISTEN", &management)
-            .env("ANIMAL_STORE_HTTP__TLS__CERT_FILE", "server.pem")
-            .env("ANIMAL_STORE_HTTP__TLS__KEY_FILE", "server-key.pem")
-            .args(args)
+            .set("management.listen", &management)
+            .set("http.tls.cert_file", "server.pem")
+            .set("http.tls.key_file", "server-key.pem")
+            .args(line)
             .run()
     };
-    for args in [&[][..], &["check-config"]] {
-        command(args).assert_refused(
-            2,
-            &[
-                "server-key.pem is not the private key of server.pem",
-                "http.tls.key_file",
-            ],
-        );
+    let reason = "server-key.pem is not the private key of server.pem";
+    for line in ["serve", "check-config"] {
+        command(line).assert_refused(2, &[reason, "http.tls.key_file"]);
     }
-    for args in [
-        &["keys", "create", "--label", "x"][..],
-        &["keys", "list"],
-        &["health", "--timeout", "15s"],
-        &["pets", "export"],
-        &["backup", "backup.db"],
+    for line in [
+        "keys create --label x",
+        "keys list",
+        "health --timeout 15s",
+        "pets export",
+        "backup backup.db",
     ] {
-        let exited = command(args);
-        assert_eq!(exited.code, Some(0), "{args:?}: {exited:?}");
+        command(line).assert_code(0);
     }
-    let doctor = command(&["doctor"]);
-    let has_line = |start: &str, text: &str| {
-        let mut lines = doctor.stdout.iter();
-        lines.any(|line| line.starts_with(start) && line.contains(text))
-    };
-    assert!(has_line("error", "server-key.pem is not the private key"));
-    assert!(has_line("ok", "sqlite.file"));
-    assert_eq!(doctor.code, Some(1), "{doctor:?}");
+    let doctor = command("doctor");
+    doctor.assert_code(1).assert_has(reason);
+    let mut lines = doctor.stdout.iter();
+    assert!(lines.any(|line| line.starts_with("ok") && line.contains("sqlite.file")));
 }
 
 #[test]
 fn a_named_file_that_others_can_write_is_a_warning_and_a_default_one_is_refused() {
-    let unnamed = || {
-        let program = Program::new().file(
-            "animal-store.toml",
-            "[keys.memory]\ntokens = 'top-secret'\n",
-        );
+    let program = |line: &str| {
+        let text = "[keys.memory]\ntokens = 'top-secret'\n";
+        let program = Program::new().file("animal-store.toml", text);
         let path = program.directory().join("animal-store.toml");
-        fs::set_permissions(path, Permissions::from_mode(0o666)).unwrap();
-        program
+        fs::set_permissions(path, Permissions::from_mode(0o666)).expect("permitted");
+        program.args(line)
     };
-    let program = || unnamed().args(&["--config", "animal-store.toml"]);
     let warning = "animal-store.toml (mode 666): run chmod go-w ";
-    unnamed()
-        .args(&["check-config"])
-        .run()
-        .assert_refused(2, &["is not read", warning]);
-    let checked = program().args(&["check-config"]).run();
-    assert!(
-        checked.code == Some(0) && checked.stderr[0].starts_with("animal-store: warning: "),
-        "{checked:?}"
-    );
-    program()
-        .start()
-        .wait_for_log(|event| event["level"] == "WARN" && event.to_string().contains(warning));
+    let refused = program("check-config").run();
+    refused.assert_refused(2, &["is not read", warning]);
+    let checked = program("check-config --config animal-store.toml").run();
+    checked.assert_error(0, &["animal-store: warning: "]);
+    let mut running = program("--config animal-store.toml").start();
+    running.wait_for_warning(warning);
 }
 
 #[test]
 fn a_listener_that_cannot_be_opened_is_one_line_that_names_the_address_and_its_key() {
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let taken = taken.local_addr().unwrap().to_string();
-    let foreign = "192.0.2.1:0";
-    for (variable, key, address, reason) in [
-        (
-            "ANIMAL_STORE_HTTP__LISTEN",
-            "http.listen",
-            &*taken,
-            "address already in use: ",
-        ),
-        (
-            "ANIMAL_STORE_MANAGEMENT__LISTEN",
-            "management.listen",
-            &taken,
-            "address already in use: ",
-        ),
-        (
-            "ANIMAL_STORE_HTTP__LISTEN",
-            "http.listen",
-            foreign,
-            "no network interface of this machine has this address",
-        ),
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let taken = taken.local_addr().expect("an address").to_string();
+    let in_use = "address already in use: ";
+    let foreign = "no network interface of this machine has this address";
+    for (key, address, reason) in [
+        ("http.listen", &*taken, in_use),
+        ("management.listen", &taken, in_use),
+        ("http.listen", "192.0.2.1:0", foreign),
     ] {
         // Without this file, the start fails, too: listeners are bound first.
-        let program = Program::with_key().env("ANIMAL_STORE_STORAGE__BACKEND", "sqlite");
-        let program = program.env(
-            "ANIMAL_STORE_STORAGE__SQLITE__PATH",
-            "/nowhere/animal-store.db",
-        );
+        let program = Program::with_key()
+            .set("storage.backend", "sqlite")
+            .set("storage.sqlite.path", "/nowhere/animal-store.db");
         let expected = format!("animal-store: cannot listen on {address} ({key}): {reason}");
-        program
-            .env(variable, address)
-            .run()
-            .assert_error(1, &[&expected]);
+        let exited = program.set(key, address).run();
+        exited.assert_error(1, &[&expected]);
     }
 }

@@ -21,17 +21,14 @@ fn blocks(language: &str) -> Vec<&'static str> {
 }
 
 fn examples() -> Vec<Example> {
-    let examples = blocks("sh").into_iter().map(|rest| {
+    let example = |rest: &'static str| {
         let (command, rest) = rest.split_once("\n```\n").expect("the end of a command");
-        let shown = rest
-            .strip_prefix("```\n")
-            .unwrap_or_else(|| panic!("no output after: {command}"));
-        Example {
-            command,
-            shown: shown.split_once("\n```\n").expect("the end of an output").0,
-        }
-    });
-    examples.collect()
+        let shown = rest.strip_prefix("```\n");
+        let shown = shown.unwrap_or_else(|| panic!("no output after: {command}"));
+        let (shown, _) = shown.split_once("\n```\n").expect("the end of an output");
+        Example { command, shown }
+    };
+    blocks("sh").into_iter().map(example).collect()
 }
 
 /// Returns whether a line equals the shown line. A `…` at the end matches any text.
@@ -62,18 +59,12 @@ fn assert_shows(example: &Example, output: &str) {
 
 /// Runs a program with the two variables of the guide. Returns its output.
 #[track_caller]
-fn run(program: &[&str], store: &str) -> String {
-    let mut command = Command::new(program[0]);
-    let output = command
-        .args(&program[1..])
-        .envs([("STORE", store), ("KEY", TOKEN)])
-        .output();
-    let output = output.unwrap_or_else(|error| panic!("{} is not installed: {error}", program[0]));
-    assert!(
-        output.status.success(),
-        "{program:?}\n{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+fn run(program: &str, args: &[&str], store: &str) -> String {
+    let mut command = Command::new(program);
+    let command = command.args(args).env("STORE", store).env("KEY", TOKEN);
+    let output = command.output();
+    let output = output.unwrap_or_else(|error| panic!("{program} is not installed: {error}"));
+    assert!(output.status.success(), "{args:?}: {output:?}");
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
@@ -83,9 +74,8 @@ fn every_example_has_the_output_that_the_guide_shows() {
     let store = format!("http://{}", running.address());
     let examples = examples();
     assert!(examples.len() >= 10, "{} examples", examples.len());
-
     for example in examples {
-        assert_shows(&example, &run(&["bash", "-c", example.command], &store));
+        assert_shows(&example, &run("bash", &["-c", example.command], &store));
     }
 }
 
@@ -95,44 +85,30 @@ fn the_programs_of_the_guide_read_every_page_and_polls_return_each_pet_once() {
     let address = running.address();
     let store = format!("http://{address}");
     for _ in 0..101 {
-        create_request(address, TOKEN, "Rex")
-            .send()
-            .assert_status(201);
+        create_request(address, "Rex").send().assert_status(201);
     }
     let code = |rest: &'static str| rest.split_once("\n```").expect("the end of a block").0;
-    let ([pages, polls], [script]) = (&blocks("python")[..], &blocks("js")[..]) else {
+    let [pages, polls] = blocks("python")[..] else {
         panic!("other programs")
     };
-    let read = run(&["python3", "-c", code(pages)], &store);
+    let [script] = blocks("js")[..] else {
+        panic!("other programs")
+    };
+    let pages = code(pages);
+    let read = run("python3", &["-c", pages], &store);
     let lines: Vec<_> = read.lines().collect();
-    let first = format!("{store}/v1/pets?limit=100");
-    assert!(
-        lines.len() == 2 && lines[0] == format!("{first} 100") && lines[1].ends_with(" 1"),
-        "{read}"
-    );
-    assert!(lines[1].starts_with(&format!("{first}&cursor=")), "{read}");
-    assert_eq!(
-        run(&["node", "--input-type=module", "-e", code(script)], &store),
-        read
-    );
+    let url = format!("{store}/v1/pets?limit=100");
+    assert_eq!((lines.len(), lines[0]), (2, &*format!("{url} 100")));
+    assert!(lines[1].starts_with(&format!("{url}&cursor=")), "{read}");
+    assert!(lines[1].ends_with(" 1"), "{read}");
+    let module = ["--input-type=module", "-e", code(script)];
+    assert_eq!(run("node", &module, &store), read);
 
     // The third pause ends the endless loop.
     let pauses =
         "import time; pauses = iter('12'); time.sleep = lambda _: next(pauses, None) or exit()";
-    let polled = run(
-        &[
-            "python3",
-            "-c",
-            &[code(pages), pauses, code(polls)].join("\n"),
-        ],
-        &store,
-    );
-    assert_eq!(
-        polled
-            .lines()
-            .filter(|line| line.starts_with("new: "))
-            .count(),
-        101,
-        "{polled}"
-    );
+    let polls = [pages, pauses, code(polls)].join("\n");
+    let polled = run("python3", &["-c", &polls], &store);
+    let new = polled.lines().filter(|line| line.starts_with("new: "));
+    assert_eq!(new.count(), 101, "{polled}");
 }

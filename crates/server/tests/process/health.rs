@@ -4,20 +4,12 @@ use std::net::TcpListener;
 
 use crate::program::{Exited, Program};
 
-const LISTEN: &str = "ANIMAL_STORE_MANAGEMENT__LISTEN";
+/// A timeout that does not pass on a busy machine.
+const LONG: &str = "15s";
 
-/// Without arguments, the timeout is one that does not pass on a busy machine.
-fn health(listen: &str, args: &[&str]) -> Exited {
-    let args = if args.is_empty() {
-        &["--timeout", "15s"]
-    } else {
-        args
-    };
-    Program::new()
-        .env(LISTEN, listen)
-        .args(&["health"])
-        .args(args)
-        .run()
+fn health(listen: &str, timeout: &str) -> Exited {
+    let program = Program::new().set("management.listen", listen);
+    program.args("health --timeout").arg(timeout).run()
 }
 
 #[test]
@@ -27,30 +19,34 @@ fn only_a_ready_instance_is_a_success() {
     // The listener has only an IPv4 address.
     for listen in [format!("127.0.0.1:{port}"), format!("[::]:{port}")] {
         let body = r#"{"status":"ready","checks":{"storage":"ready","keys":"ready"}}"#;
-        assert_eq!(
-            health(&listen, &[]).assert_success().output(),
-            body,
-            "{listen}"
-        );
+        let exited = health(&listen, LONG);
+        assert_eq!(exited.assert_success().stdout, [body], "{listen}");
     }
     let mut running = Program::with_redis_url("redis://127.0.0.1:1").start();
     let address = running.management_address().to_string();
-    let checks = r#"{"storage":"ready","keys":"unavailable"}"#;
-    let error =
-        format!("animal-store: not ready: {{\"status\":\"unavailable\",\"checks\":{checks}}}");
-    health(&address, &[]).assert_error(1, &[&error]);
+    let body = r#"{"status":"unavailable","checks":{"storage":"ready","keys":"unavailable"}}"#;
+    let error = format!("animal-store: not ready: {body}");
+    health(&address, LONG).assert_error(1, &[&error]);
 }
 
 #[test]
 fn a_server_that_cannot_be_reached_or_does_not_respond_is_a_failure() {
-    health("127.0.0.1:1", &[])
-        .assert_error(1, &["no response from 127.0.0.1:1: Connection refused"]);
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    health(&address, &["--timeout", "300ms"]).assert_error(1, &["within 300ms"]);
-    health("127.0.0.1:1", &["--timeout", "61s"])
-        .assert_refused(2, &["'61s'", "a duration from 1ms to 1m"]);
-    for listen in ["", "127.0.0.1:0"] {
-        health(listen, &[]).assert_error(2, &["management.listen has no fixed port"]);
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let silent = listener.local_addr().expect("an address").to_string();
+    let refused = "no response from 127.0.0.1:1: Connection refused";
+    for (listen, timeout, code, reason) in [
+        ("127.0.0.1:1", LONG, 1, refused),
+        (&silent, "300ms", 1, "within 300ms"),
+        ("", LONG, 2, "management.listen has no fixed port"),
+        (
+            "127.0.0.1:0",
+            LONG,
+            2,
+            "management.listen has no fixed port",
+        ),
+    ] {
+        health(listen, timeout).assert_error(code, &[reason]);
     }
+    let too_long = health("127.0.0.1:1", "61s");
+    too_long.assert_refused(2, &["'61s'", "a duration from 1ms to 1m"]);
 }

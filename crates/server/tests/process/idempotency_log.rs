@@ -1,11 +1,11 @@
 //! The log contains the digest of an idempotency key, and never the key.
 
-use animal_store_test_servers::{FaultProxy, HttpClient, PgDatabase};
-use serde_json::Value;
+use animal_store_test_servers::{FaultProxy, PgDatabase};
+use serde_json::json;
 
 use crate::{
     pets::{create_request, keyed_create_request},
-    program::{Program, TOKEN},
+    program::{Program, assert_members},
 };
 
 /// Part of every key, bare and as in a quoted string.
@@ -18,33 +18,29 @@ const HEX: &str = "7365637265742d7322627573696e657373";
 fn the_line_of_a_request_has_the_digest_of_its_key_and_a_replay_flag_and_no_line_has_the_key_even_at_trace()
  {
     let database = PgDatabase::new();
-    let port = database
-        .sql("SELECT inet_server_port()")
-        .parse()
-        .expect("a port");
-    let mut proxy = FaultProxy::to(port);
-    let url = format!(
-        "postgres://postgres@{}/{}",
-        proxy.address(),
-        database.name()
-    );
-    let program = Program::with_postgres(&url).env("ANIMAL_STORE_STORAGE__POSTGRES__TIMEOUT", "5s");
-    let mut running = program.env("ANIMAL_STORE_LOG__FILTER", "trace").start();
-    let (address, management) = (running.address(), running.management_address());
+    let port = database.sql("SELECT inet_server_port()").parse();
+    let mut proxy = FaultProxy::to(port.expect("a port"));
+    let name = database.name();
+    let url = format!("postgres://postgres@{}/{name}", proxy.address());
+    let program = Program::with_postgres(&url).set("storage.postgres.timeout", "5s");
+    let mut running = program.set("log.filter", "trace").start();
+    let address = running.address();
+    let management = running.management();
     let digest = |key: &str| database.sql(&format!("SELECT encode(sha256('{key}'), 'hex')"));
-    let create = |key: &str, name| keyed_create_request(address, TOKEN, key, name).send();
-    let valid = [
-        (SECRET.to_owned(), "Rex", 201, false),
-        (format!("\"{QUOTED_SECRET}\""), "Rex", 201, true),
-        (SECRET.to_owned(), "Tom", 422, false),
+    let create = |key: &str, name| keyed_create_request(address, key, name).send();
+    let same = digest(SECRET);
+    let quoted = format!("\"{QUOTED_SECRET}\"");
+    let expected = [
+        json!({"status": 201, "idempotency_key": same, "replayed": null}),
+        json!({"status": 201, "idempotency_key": same, "replayed": true}),
+        json!({"status": 422, "idempotency_key": same, "replayed": null}),
+        json!({"status": 201, "idempotency_key": null}),
     ];
-    for (key, name, status, _) in &valid {
-        create(key, name).assert_status(*status);
-    }
-    create_request(address, TOKEN, "Rex")
-        .header("X-Key", "order-1")
-        .send()
-        .assert_status(201);
+    create(SECRET, "Rex").assert_status(201);
+    create(&quoted, "Rex").assert_status(201);
+    create(SECRET, "Tom").assert_status(422);
+    let without_key = create_request(address, "Rex").header("X-Key", "order-1");
+    without_key.send().assert_status(201);
     for key in [
         format!("{SECRET} {SECRET}"),
         format!("{SECRET}\r\nIdempotency-Key: {SECRET}"),
@@ -53,70 +49,37 @@ fn the_line_of_a_request_has_the_digest_of_its_key_and_a_replay_flag_and_no_line
         format!("{SECRET}\r\nX-{SECRET}: x"),
     ] {
         let response = create(&key, "Rex");
-        assert!(
-            response.head.starts_with("HTTP/1.1 400 "),
-            "{key:?}: {response:?}"
-        );
-        assert!(
-            !response.head.contains("secret-s") && !response.text().contains("secret-s"),
-            "{response:?}"
-        );
+        response.assert_status(400);
+        assert!(!response.head.contains("secret-s"), "{response:?}");
+        assert!(!response.text().contains("secret-s"), "{response:?}");
     }
     // The error message of PostgreSQL contains the values of the refused row.
     database.sql("ALTER TABLE idempotency_keys ADD CHECK (pet_id < 0) NOT VALID");
-    create(&format!("{SECRET}-2"), "Rex").assert_status(503);
+    let failed = [2, 3].map(|number| format!("{SECRET}-{number}"));
+    create(&failed[0], "Rex").assert_status(503);
     // From then on, every connection is open.
-    HttpClient::new(management).get("/ready").assert_status(200);
+    management.get("/ready").assert_status(200);
     proxy.freeze();
-    assert!(
-        create(&format!("{SECRET}-3"), "Rex")
-            .text()
-            .contains("\"outcome_unknown\"")
-    );
+    create(&failed[1], "Rex").assert_error(503, "outcome_unknown");
     proxy.heal();
 
     let exited = running.terminate();
-
-    assert!(
-        exited
-            .events()
-            .iter()
-            .any(|event| event["level"] == "TRACE"),
-        "the filter has no effect"
-    );
+    // The filter has an effect.
+    exited.assert_has("TRACE");
     // Not as text, not in hex, not as the list of bytes that the driver logs. The quotation mark may be escaped.
     let bytes = format!("{:?}", SECRET.as_bytes());
     for text in ["secret-s", HEX, bytes.trim_matches(['[', ']'])] {
-        assert!(!exited.output().contains(text), "{text}: {exited:?}");
+        exited.assert_lacks(text);
     }
     let lines = exited.requests();
-    for (line, (.., status, is_replay)) in lines.iter().zip(valid) {
-        assert_eq!(
-            (&line["status"], &line["idempotency_key"]),
-            (&status.into(), &digest(SECRET).into()),
-            "{line}"
-        );
-        assert_eq!(
-            line.get("replayed"),
-            is_replay.then_some(&Value::Bool(true)),
-            "{line}"
-        );
+    for (line, expected) in lines.iter().zip(&expected) {
+        assert_members(line, expected);
     }
-    for (status, expected) in [
-        (400, vec![]),
-        (
-            503,
-            vec![
-                digest(&format!("{SECRET}-2")),
-                digest(&format!("{SECRET}-3")),
-            ],
-        ),
-    ] {
-        let found = lines
-            .iter()
-            .filter(|line| line["status"] == status)
-            .filter_map(|line| line["idempotency_key"].as_str());
-        assert_eq!(found.collect::<Vec<_>>(), expected, "{lines:#?}");
-    }
-    assert_eq!(lines[3].get("idempotency_key"), None, "{lines:#?}");
+    let keys_of = |status| {
+        let lines = lines.iter().filter(move |line| line["status"] == status);
+        lines.filter_map(|line| line["idempotency_key"].as_str())
+    };
+    assert_eq!(keys_of(400).count(), 0, "{lines:#?}");
+    let digests = failed.map(|key| digest(&key));
+    assert_eq!(keys_of(503).collect::<Vec<_>>(), digests);
 }

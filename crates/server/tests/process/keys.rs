@@ -1,38 +1,48 @@
 //! `animal-store keys`: output, exit code and effect of each command. The rules about keys are those of `app`.
 
-use std::{fs, path::Path};
-
 use animal_store_test_servers::{HttpClient, RedisServer, RedisSpace, wait_until};
-use serde_json::Value;
-use tempfile::TempDir;
+use serde_json::{Value, json};
 
 use crate::{
     pets::status,
-    program::{Exited, Program, Running},
+    program::{Exited, Program, assert_members},
     store::Store,
 };
 
 /// Program that runs `animal-store keys` with these arguments.
-pub(crate) fn keys(space: &RedisSpace, args: &[&str]) -> Program {
-    Program::with_redis(space).args(&["keys"]).args(args)
+pub(crate) fn keys(space: &RedisSpace, line: &str) -> Program {
+    Program::with_redis(space).args("keys").args(line)
 }
 
-/// Returns the printed token and the logged id.
+/// A key that a command has created.
+pub(crate) struct NewKey {
+    pub(crate) token: String,
+    pub(crate) id: String,
+}
+
+impl NewKey {
+    /// The printed token and the logged id.
+    #[track_caller]
+    pub(crate) fn printed(exited: &Exited) -> Self {
+        exited.assert_code(0);
+        let [token] = &exited.stdout[..] else {
+            panic!("a token and nothing else: {exited:?}")
+        };
+        Self {
+            token: token.clone(),
+            id: text(&audited(exited), "api_key"),
+        }
+    }
+}
+
 #[track_caller]
-pub(crate) fn token_and_id(exited: &Exited) -> (String, String) {
-    assert_eq!(exited.code, Some(0), "{exited:?}");
-    let [token] = &exited.stdout[..] else {
-        panic!("a token and nothing else: {exited:?}")
-    };
-    (
-        token.clone(),
-        event(exited)["api_key"].as_str().expect("an id").to_owned(),
-    )
+fn text(event: &Value, member: &str) -> String {
+    event[member].as_str().expect("a text").to_owned()
 }
 
 /// Returns the event of the audit log.
 #[track_caller]
-fn event(exited: &Exited) -> Value {
+fn audited(exited: &Exited) -> Value {
     logged(exited, "target", "audit")
 }
 
@@ -52,112 +62,68 @@ fn parse(list: &Exited) -> Vec<Value> {
 
 #[track_caller]
 fn list(space: &RedisSpace) -> Vec<Value> {
-    parse(&keys(space, &["list", "--json"]).run())
+    parse(&keys(space, "list --json").run())
 }
 
 #[test]
 fn every_instance_follows_a_key_from_its_creation_to_its_revocation() {
-    let (space, postgres) = (RedisSpace::new(), Store::postgres());
+    let space = RedisSpace::new();
+    let postgres = Store::postgres();
     follow(|| Program::with_redis(&space));
     follow(|| postgres.with_own_keys());
 }
 
 fn follow(program: impl Fn() -> Program) {
-    let keys = |args: &[&str]| program().args(&["keys"]).args(args);
-    let list = || parse(&keys(&["list", "--json"]).run());
+    let keys = |line: &str| program().args("keys").args(line);
+    let list = || parse(&keys("list --json").run());
     let mut instances = [(), ()].map(|()| program().start());
     let addresses = instances.each_mut().map(|running| running.address());
     let wait_for = |token: &str, expected| {
-        wait_until(|| {
-            addresses
-                .iter()
-                .all(|address| status(*address, token) == expected)
-        });
+        wait_until(|| addresses.map(|address| status(address, token)) == [expected; 2]);
     };
 
     // A change is logged whatever the filter.
-    let args = [
-        "create",
-        "--label",
-        "web shop",
-        "--scopes",
-        "read",
-        "--expires-in",
-        "90d",
-    ];
-    let created = keys(&args).env("ANIMAL_STORE_LOG__FILTER", "off").run();
-    let (old, id) = token_and_id(&created);
-    assert_eq!(
-        (
-            &*event(&created)["message"].to_string(),
-            created.stderr.len()
-        ),
-        ("\"API key created\"", 1)
-    );
-    assert_eq!(
-        (
-            &event(&created)["api_key_label"],
-            &event(&created)["scopes"]
-        ),
-        (&"web shop".into(), &"read".into())
-    );
+    let create = keys("create --scopes read --expires-in 90d --label").arg("web shop");
+    let created = create.set("log.filter", "off").run();
+    let NewKey { token: old, id } = NewKey::printed(&created);
+    assert_eq!(created.stderr.len(), 1, "{created:?}");
+    let expected =
+        json!({"message": "API key created", "api_key_label": "web shop", "scopes": "read"});
+    assert_members(&audited(&created), &expected);
     let [entry] = &list()[..] else {
         panic!("one token")
     };
-    assert!(
-        entry["id"] == *id && entry["expires"].is_string(),
-        "{entry}"
-    );
+    assert!(entry["id"] == *id && entry["expires"].is_string());
     wait_for(&old, 200);
 
-    let rotated = keys(&["rotate", &id]).run();
-    let (new, same) = token_and_id(&rotated);
-    assert!(
-        same == id && new != old && event(&rotated)["old_token_ends"].is_string(),
-        "{rotated:?}"
-    );
+    let rotated = keys(&format!("rotate {id}")).run();
+    let new = NewKey::printed(&rotated);
+    assert!(new.id == id && new.token != old, "{rotated:?}");
+    assert!(audited(&rotated)["old_token_ends"].is_string());
     assert_eq!(list().len(), 2);
-    wait_for(&new, 200);
+    wait_for(&new.token, 200);
     wait_for(&old, 200);
-    let (newest, _) =
-        token_and_id(&keys(&["rotate", &id, "--grace", "0s", "--expires-in", "1h"]).run());
+    let at_once = keys(&format!("rotate {id} --grace 0s --expires-in 1h"));
+    let newest = NewKey::printed(&at_once.run()).token;
     assert_eq!(list().len(), 1);
-    wait_for(&new, 401);
+    wait_for(&new.token, 401);
     wait_for(&newest, 200);
-    let log = parse(&keys(&["log", "--json"]).run());
-    let changes: Vec<_> = log
-        .iter()
-        .map(|entry| (entry["change"].as_str(), entry["id"].as_str()))
-        .collect();
-    assert_eq!(
-        changes,
-        ["create", "rotate", "rotate"].map(|change| (Some(change), Some(&*id)))
-    );
-    assert!(
-        log.iter()
-            .all(|entry| entry["by"].as_str().is_some_and(|by| by.contains('@'))),
-        "{log:?}"
-    );
-    let table = keys(&["log"]).run();
-    let columns = [
-        "AT", "BY", "CHANGE", "ID", "LABEL", "SCOPES", "EXPIRES", "OLD", "TOKEN", "ENDS",
-    ];
-    assert!(
-        table.stdout.len() == 4 && table.stdout[0].split_whitespace().eq(columns),
-        "{table:?}"
-    );
 
-    let revoked = keys(&["revoke", &id]).run();
-    assert_eq!(
-        (revoked.code, &revoked.stdout),
-        (Some(0), &vec![]),
-        "{revoked:?}"
-    );
-    let event = event(&revoked);
-    assert_eq!(
-        (&event["message"], &event["api_key"]),
-        (&"API key revoked".into(), &id.into())
-    );
+    let log = parse(&keys("log --json").run());
+    assert_eq!(log.len(), 3);
+    for (entry, change) in log.iter().zip(["create", "rotate", "rotate"]) {
+        assert_members(entry, &json!({"change": change, "id": id}));
+        assert!(text(entry, "by").contains('@'), "{entry}");
+    }
+    let table = keys("log").run().stdout;
+    let columns = "AT BY CHANGE ID LABEL SCOPES EXPIRES OLD TOKEN ENDS";
+    let words: Vec<_> = table[0].split_whitespace().collect();
+    assert_eq!((words.join(" "), table.len()), (columns.to_owned(), 4));
+
+    let revoked = keys(&format!("revoke {id}")).succeed();
+    assert!(revoked.stdout.is_empty(), "{revoked:?}");
+    let expected = json!({"message": "API key revoked", "api_key": id});
+    assert_members(&audited(&revoked), &expected);
     wait_for(&newest, 401);
 }
 
@@ -165,20 +131,17 @@ fn follow(program: impl Fn() -> Program) {
 fn a_token_from_elsewhere_is_registered_once_and_not_printed() {
     let space = RedisSpace::new();
     let register = |token: &str, label: &str| {
-        let args = ["create", "--label", label, "--token-stdin"];
-        keys(&space, &args).stdin(token).run()
+        let create = keys(&space, "create --token-stdin --label").arg(label);
+        create.stdin(token).run()
     };
     let registered = register("from-elsewhere\r\n", "shop");
-    assert_eq!(registered.code, Some(0), "{registered:?}");
+    registered.assert_code(0).assert_has("can be guessed");
     assert!(registered.stdout.is_empty(), "{registered:?}");
-    assert_eq!(event(&registered)["message"], "API key registered");
-    assert!(
-        registered.output().contains("can be guessed"),
-        "it is short"
-    );
-    let id = &event(&registered)["api_key"];
-    assert_eq!(event(&register("from-elsewhere", "shop"))["api_key"], *id);
-    register("from-elsewhere", "other").assert_refused(1, &[id.as_str().expect("an id")]);
+    let event = audited(&registered);
+    assert_eq!(event["message"], "API key registered");
+    let id = text(&event, "api_key");
+    assert_eq!(audited(&register("from-elsewhere", "shop"))["api_key"], id);
+    register("from-elsewhere", "other").assert_refused(1, &[&id]);
     let mut running = Program::with_redis(&space).start();
     assert_eq!(status(running.address(), "from-elsewhere"), 200);
 
@@ -187,342 +150,212 @@ fn a_token_from_elsewhere_is_registered_once_and_not_printed() {
         ("animalstore_x", "checksum"),
     ] {
         let refused = register(input, "x");
-        refused.assert_refused(1, &[reason]);
-        assert!(!refused.output().contains(input), "{input}");
+        refused.assert_refused(1, &[reason]).assert_lacks(input);
     }
     assert_eq!(list(&space).len(), 1);
 }
 
 #[test]
 fn a_label_that_other_keys_have_is_a_warning_with_their_ids() {
-    let space = RedisSpace::new();
-    let create = || keys(&space, &["create", "--label", "shop"]).run();
+    let store = Store::sqlite();
+    let create = || store.keys("create --create --label shop");
     let first = create();
-    let second = create();
     let message = "other API keys have the same label";
-    assert!(!first.output().contains(message), "{first:?}");
-    let warning = logged(&second, "message", message);
-    assert_eq!(warning["api_key_label"], "shop");
-    assert_eq!(warning["api_keys"], token_and_id(&first).1);
+    let id = NewKey::printed(first.assert_lacks(message)).id;
+    let warning = logged(&create(), "message", message);
+    assert_members(&warning, &json!({"api_key_label": "shop", "api_keys": id}));
 }
 
 #[test]
 fn a_key_is_added_to_a_missing_file_only_with_create() {
-    let folder = TempDir::new().unwrap();
-    let keys = |args: &[&str]| {
-        Program::in_folder(folder.path())
-            .args(&["keys"])
-            .args(args)
-            .run()
-    };
-    for args in [
-        &["list"][..],
-        &["revoke", "a"],
-        &["rotate", "a"],
-        &["create", "--label", "shop"],
-    ] {
-        keys(args).assert_refused(
-            1,
-            &[
-                "animal-store.db: the file does not exist",
-                "add --create to keys create",
-            ],
-        );
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    let store = Store::sqlite();
+    for line in ["list", "revoke a", "rotate a", "create --label shop"] {
+        let reason = "animal-store.db: the file does not exist";
+        let advice = "add --create to keys create";
+        store.keys(line).assert_refused(1, &[reason, advice]);
+        let files = std::fs::read_dir(store.folder()).expect("a folder");
+        assert_eq!(files.count(), 0, "{line}");
     }
-    token_and_id(&keys(&["create", "--create", "--label", "shop"]));
-    assert!(keys(&["list"]).assert_success().stdout[1].contains("shop"));
+    store.create_key();
+    store.keys("list").assert_success().assert_has("shop");
 }
 
 #[test]
 fn the_last_uses_of_each_key_are_listed() {
     let server = RedisServer::start();
     let program = || Program::with_redis_url(&server.url());
-    let keys = |args: &[&str]| program().args(&["keys"]).args(args).run();
-    let create = || token_and_id(&keys(&["create", "--label", "x", "--scopes", "write"]));
-    let (token, used) = create();
-    let (_, unused) = create();
+    let keys = |line: &str| program().args("keys").args(line).succeed();
+    let create = || NewKey::printed(&keys("create --label x --scopes write"));
+    let used = create();
+    let unused = create();
 
     // A refused use of `getPet` counts as well, and is written by the end of the process.
     let mut running = program().start();
-    let client = HttpClient::new(running.address()).with_token(&token);
+    let client = HttpClient::new(running.address()).with_token(&used.token);
     client.get("/v1/pets/1").assert_status(403);
     running.terminate().assert_success();
 
-    let exited = keys(&["list", "--json"]);
-    assert!(
-        exited
-            .output()
-            .contains("earlier uses of API keys are unknown"),
-        "{exited:?}"
-    );
-    let entries: Vec<Value> = serde_json::from_str(&exited.stdout.join("\n")).expect("JSON");
+    let listed = keys("list --json");
+    listed.assert_has("earlier uses of API keys are unknown");
+    let entries: Vec<Value> = serde_json::from_str(&listed.stdout.join("\n")).expect("JSON");
     for entry in entries {
         for member in ["last_used", "last_used_get_pet"] {
-            assert_eq!(entry[member].is_string(), entry["id"] == used, "{entry}");
-            assert_eq!(entry[member].is_null(), entry["id"] == unused, "{entry}");
+            assert_eq!(entry[member].is_string(), entry["id"] == used.id, "{entry}");
+            assert_eq!(entry[member].is_null(), entry["id"] == unused.id, "{entry}");
         }
     }
     server.command(&["ACL", "SETUSER", "default", "-zrange"]);
-    let exited = keys(&["list"]);
-    let lines = exited.stdout.len();
-    assert_eq!((exited.code, lines), (Some(0), 3), "{exited:?}");
-    let message = "the uses of the API keys cannot be read";
-    assert!(exited.output().contains(message), "{exited:?}");
+    let listed = keys("list");
+    assert_eq!(listed.stdout.len(), 3, "{listed:?}");
+    listed.assert_has("the uses of the API keys cannot be read");
 }
 
 #[test]
 fn a_command_that_cannot_be_executed_is_refused() {
     let space = RedisSpace::new();
-    let (token, id) = token_and_id(&keys(&space, &["create", "--label", "x"]).run());
-    for (args, code, reason) in [
+    let key = NewKey::printed(&keys(&space, "create --label x").run());
+    for (line, code, reason) in [
+        ("revoke unknown", 1, "no API key has the id unknown"),
+        ("rotate a/b", 1, "1 to 64"),
         (
-            &["revoke", "unknown"][..],
+            &format!("rotate {}", key.token),
             1,
-            "no API key has the id unknown",
+            "the argument is a token, not an id",
         ),
-        (&["rotate", "a b"], 1, "1 to 64"),
-        (&["rotate", &token], 1, "the argument is a token, not an id"),
-        (&["create"], 2, "--label"),
-        (&["create", "--label", " "], 2, "not only white space"),
+        ("create", 2, "--label"),
         (
-            &["create", "--label", "a\u{200b}b"],
+            "create --label a\u{200b}b",
             2,
             "a label has 1 to 64 characters",
         ),
+        ("create --label x --scopes admin", 2, "read or write"),
         (
-            &["create", "--label", "x", "--scopes", "admin"],
-            2,
-            "read or write",
-        ),
-        (
-            &["create", "--label", "x", "--expires-in", "0s"],
+            "create --label x --expires-in 0s",
             2,
             "a duration from 1s to 100years",
         ),
-        (&["rotate", &id, "--grace", "-1h"], 2, "-1"),
-        (&[], 2, "create"),
+        (&format!("rotate {} --grace -1h", key.id), 2, "-1"),
+        ("", 2, "create"),
     ] {
-        assert!(
-            !keys(&space, args)
-                .run()
-                .assert_refused(code, &[reason])
-                .output()
-                .contains(&token),
-            "{args:?}"
-        );
+        let refused = keys(&space, line).run();
+        refused
+            .assert_refused(code, &[reason])
+            .assert_lacks(&key.token);
     }
     assert_eq!(list(&space).len(), 1);
-    Program::with_key()
-        .args(&["keys", "list"])
-        .run()
-        .assert_refused(1, &["keys.backend is memory"]);
+    let memory = Program::with_key().args("keys list").run();
+    memory.assert_refused(1, &["keys.backend is memory"]);
 
     let server = RedisServer::with(&["--requirepass", "right"]);
     let url = format!("redis://:top-secret@localhost:{}", server.port());
-    let exited = Program::with_redis_url(&url).args(&["keys", "list"]).run();
-    assert!(
-        !exited
-            .assert_refused(1, &["WRONGPASS"])
-            .output()
-            .contains("top-secret"),
-        "{exited:?}"
-    );
+    let wrong = Program::with_redis_url(&url).args("keys list").run();
+    wrong
+        .assert_refused(1, &["WRONGPASS"])
+        .assert_lacks("top-secret");
 }
 
 /// The token of the new key is printed: it could not be used otherwise.
 #[test]
 fn a_change_that_no_replica_confirms_is_kept_and_is_not_a_success() {
     let space = RedisSpace::new();
-    let (_, id) = token_and_id(&keys(&space, &["create", "--label", "old"]).run());
-    let replicated = |args: &[&str]| {
-        keys(&space, args)
-            .env("ANIMAL_STORE_KEYS__REDIS__WAIT_REPLICAS", "1")
-            .start()
-    };
-    let running = [
-        replicated(&["create", "--label", "new"]),
-        replicated(&["revoke", &id]),
-    ];
-    let [created, revoked] = running.map(Running::wait);
+    let old = NewKey::printed(&keys(&space, "create --label old").run());
+    let replicated = |line: &str| keys(&space, line).set("keys.redis.wait_replicas", "1");
+    // Each command waits until its timeout.
+    let create = replicated("create --label new").start();
+    let revoke = replicated(&format!("revoke {}", old.id)).start();
+    let [created, revoked] = [create.wait(), revoke.wait()];
     for exited in [&created, &revoked] {
-        let reason = "the change is kept, but a fail-over can lose it";
-        assert_eq!(exited.code, Some(1), "{exited:?}");
-        assert!(
-            exited
-                .stderr
-                .last()
-                .is_some_and(|line| line.contains(reason)),
-            "{exited:?}"
-        );
+        let last = exited.assert_code(1).stderr.last().expect("a line");
+        assert!(last.contains("the change is kept, but a fail-over can lose it"));
     }
-    assert_eq!(event(&revoked)["message"], "API key revoked");
+    assert_eq!(audited(&revoked)["message"], "API key revoked");
+    assert_eq!(created.stdout.len(), 1, "{created:?}");
     let [entry] = &list(&space)[..] else {
         panic!("one token")
     };
-    assert_eq!(
-        (&entry["id"], created.stdout.len()),
-        (&event(&created)["api_key"], 1)
-    );
+    assert_eq!(entry["id"], audited(&created)["api_key"]);
 }
 
 /// The user of the service may not change keys.
 #[test]
 fn a_url_of_its_own_is_used_for_the_administration() {
     let server = RedisServer::start();
-    server.command(&[
-        "ACL",
-        "SETUSER",
-        "reader",
-        "on",
-        ">secret",
-        "%R~*",
-        "+client|tracking",
-        "+exists",
-        "+hmget",
-    ]);
-    server.command(&["ACL", "SETUSER", "reader", "+pttl"]);
+    let user = "ACL SETUSER reader on >secret %R~* +client|tracking +exists +hmget +pttl";
+    server.command(&user.split(' ').collect::<Vec<_>>());
     let url = format!("redis://reader:secret@localhost:{}", server.port());
-    let program =
-        || Program::with_redis_url(&url).env("ANIMAL_STORE_KEYS__REDIS__ADMIN_URL", &server.url());
-    Program::with_redis_url(&url)
-        .args(&["keys", "create", "--label", "x"])
-        .run()
-        .assert_refused(1, &["NOPERM"]);
-    let (token, _) = token_and_id(&program().args(&["keys", "create", "--label", "x"]).run());
+    let service = || Program::with_redis_url(&url);
+    let program = || service().set("keys.redis.admin_url", &server.url());
+    let create = "keys create --label x";
+    service().args(create).run().assert_refused(1, &["NOPERM"]);
+    let token = NewKey::printed(&program().args(create).run()).token;
     assert_eq!(status(program().start().address(), &token), 200);
-    let found = program().args(&["doctor", "--json"]).run();
-    assert!(
-        found
-            .stdout
-            .iter()
-            .any(|line| line.contains("API keys can be changed")),
-        "{found:?}"
-    );
+    let examined = program().args("doctor --json").run();
+    examined.assert_has("API keys can be changed");
 }
 
 #[test]
 fn a_result_or_an_event_that_cannot_be_written_is_not_a_success() {
     let space = RedisSpace::new();
-    let create = |script| {
-        keys(&space, &["create", "--label", "x"])
-            .run_by_shell(script)
-            .run()
-    };
+    let create = |script| keys(&space, "create --label x").run_by_shell(script).run();
     create(r#"exec "$@" >/dev/full"#).assert_refused(1, &["could not be printed"]);
     let exited = create(r#"exec "$@" 2>/dev/full"#);
-    assert!(
-        exited.code == Some(1) && exited.stdout[0].starts_with("animalstore_"),
-        "{exited:?}"
-    );
+    assert!(exited.assert_code(1).stdout[0].starts_with("animalstore_"));
 }
 
 /// Rust opens `/dev/null` in place of a closed output, and ignores writes to one that is open for reading only.
 #[test]
 fn a_token_that_cannot_be_shown_is_not_made() {
-    let folder = TempDir::new().expect("a folder");
-    let run = |args: &[&str], script: &str| {
-        Program::in_folder(folder.path())
-            .args(args)
-            .run_by_shell(script)
-            .run()
+    let store = Store::sqlite();
+    let id = store.create_key().id;
+    let before = store.list_keys();
+    let keys = |line: &str, output: &str| {
+        let program = store.with_own_keys().args("keys").args(line);
+        program.run_by_shell(&format!(r#"exec "$@" {output}"#))
     };
-    let created = run(
-        &["keys", "create", "--create", "--label", "x"],
-        r#"exec "$@""#,
-    );
-    let before = list_in(folder.path());
-    let (_, id) = token_and_id(&created);
     for output in [">&-", ">/dev/null", "1</dev/zero"] {
-        let script = format!(r#"exec "$@" {output}"#);
-        for args in [
-            &["keys", "create", "--label", "y"][..],
-            &["keys", "rotate", &id],
-        ] {
-            run(args, &script).assert_refused(
-                1,
-                &[
-                    "standard output is closed or discarded",
-                    "nothing was changed",
-                ],
-            );
+        for line in ["create --label y", &format!("rotate {id}")] {
+            let reason = "standard output is closed or discarded";
+            let refused = keys(line, output).run();
+            refused.assert_refused(1, &[reason, "nothing was changed"]);
         }
-        let revoked = ["keys", "revoke", "unknown"];
-        run(&revoked, &script).assert_refused(1, &["no API key has the id unknown"]);
+        let revoked = keys("revoke unknown", output).run();
+        revoked.assert_refused(1, &["no API key has the id unknown"]);
     }
-    assert_eq!(list_in(folder.path()), before);
-    let registered = Program::in_folder(folder.path())
-        .args(&["keys", "create", "--label", "y", "--token-stdin"])
-        .run_by_shell(r#"exec "$@" >/dev/null"#)
-        .stdin("0123456789012345678901")
-        .run();
-    assert_eq!(
-        registered.code,
-        Some(0),
-        "it prints no token: {registered:?}"
-    );
-    assert!(!registered.output().contains("WARN"), "{registered:?}");
+    assert_eq!(store.list_keys(), before);
+    // It prints no token.
+    let register = keys("create --label y --token-stdin", ">/dev/null");
+    let registered = register.stdin("0123456789012345678901").run();
+    registered.assert_code(0).assert_lacks("WARN");
 }
 
 #[test]
-fn each_change_says_which_store_it_has_changed() {
-    let folder = TempDir::new().expect("a folder");
-    let file = format!("sqlite {}/animal-store.db", folder.path().display());
-    let run = |args: &[&str]| Program::in_folder(folder.path()).args(args).run();
-    let created = run(&["keys", "create", "--create", "--label", "x"]);
-    let (_, id) = token_and_id(&created);
-    let rotated = run(&["keys", "rotate", &id]);
-    let revoked = run(&["keys", "revoke", &id]);
-    for exited in [created, rotated, revoked] {
+fn each_change_says_which_store_it_has_changed_and_a_rotation_when_the_old_token_ends() {
+    let store = Store::sqlite();
+    let file = format!("sqlite {}", store.path());
+    let created = store.keys("create --create --label x");
+    let id = NewKey::printed(&created).id;
+    let rotated = store.keys(&format!("rotate {id}"));
+    let rotated_at_once = store.keys(&format!("rotate {id} --grace 0s"));
+    let revoked = store.keys(&format!("revoke {id}"));
+
+    let end = text(&audited(&rotated), "old_token_ends");
+    let mut lines = rotated.stderr.iter();
+    let hint = lines.find(|line| line.contains("--grace 0s"));
+    assert!(hint.is_some_and(|hint| hint.contains(&end) && hint.contains(&id)));
+    rotated_at_once.assert_lacks("is accepted until");
+    let help = store.keys("rotate --help");
+    help.assert_has("--grace 0s").assert_has("24 hours");
+    for exited in [created, rotated, rotated_at_once, revoked] {
         assert_eq!(changed_store(&exited), file);
     }
     let space = RedisSpace::new();
-    let store = changed_store(&keys(&space, &["create", "--label", "x"]).run());
-    assert!(
-        store.starts_with("redis localhost:") || store.starts_with("redis 127.0.0.1:"),
-        "{store}"
-    );
+    let changed = changed_store(&keys(&space, "create --label x").run());
+    assert!(changed.starts_with("redis "), "{changed}");
 }
 
 /// Returns the store that a command says to have changed.
 #[track_caller]
 fn changed_store(exited: &Exited) -> String {
     let event = logged(exited, "message", "this store was changed");
-    event["store"].as_str().expect("a text").to_owned()
-}
-
-#[test]
-fn a_rotation_says_when_the_old_token_ends_and_how_to_end_it_now() {
-    let folder = TempDir::new().expect("a folder");
-    let run = |args: &[&str]| Program::in_folder(folder.path()).args(args).run();
-    let (_, id) = token_and_id(&run(&["keys", "create", "--create", "--label", "x"]));
-    let rotated = run(&["keys", "rotate", &id]);
-    let end = event(&rotated)["old_token_ends"]
-        .as_str()
-        .expect("a time")
-        .to_owned();
-    let hint = rotated
-        .stderr
-        .iter()
-        .find(|line| line.contains("--grace 0s"))
-        .expect("a hint");
-    assert!(hint.contains(&end) && hint.contains(&id), "{rotated:?}");
-    let at_once = run(&["keys", "rotate", &id, "--grace", "0s"]);
-    assert!(
-        !at_once.output().contains("is accepted until"),
-        "{at_once:?}"
-    );
-    let help = run(&["keys", "rotate", "--help"]).stdout.join(" ");
-    assert!(
-        help.contains("--grace 0s") && help.contains("24 hours"),
-        "{help}"
-    );
-}
-
-/// Returns the standard output of `keys list` of the file in this folder.
-pub(crate) fn list_in(folder: &Path) -> String {
-    let exited = Program::in_folder(folder)
-        .args(&["keys", "list", "--json"])
-        .run();
-    exited.assert_success().stdout.join("\n")
+    text(&event, "store")
 }

@@ -1,66 +1,45 @@
 //! Standard output: the log and nothing else, one JSON object per line.
 
-use animal_store_test_servers::{HttpClient, RawConnection};
-use serde_json::Value;
+use animal_store_test_servers::RawConnection;
+use serde_json::{Value, json};
 
-use crate::program::{Program, TOKEN, lines, terminal};
+use crate::program::{Program, assert_members, lines, terminal};
 
 #[test]
 fn every_request_is_one_line() {
     let mut running = Program::with_key().start();
-    let client = HttpClient::new(running.address()).with_token(TOKEN);
-    let requests = [
-        ("GET", "/v1/pets?limit=5", "/v1/pets", 200, None),
-        (
-            "HEAD",
-            "/v1/pets/1",
-            "/v1/pets/1",
-            404,
-            Some("pet_not_found"),
-        ),
-    ];
-    for (number, (method, target, _, status, _)) in requests.iter().enumerate() {
+    let client = running.client();
+    for (method, target, id) in [
+        ("GET", "/v1/pets?limit=5", "listed"),
+        ("HEAD", "/v1/pets/1", "missing"),
+    ] {
         let request = client
             .request(method, target)
-            .header("X-Request-Id", &format!("request-{number}"));
-        // No proxy is trusted.
-        request
-            .header("X-Forwarded-For", "203.0.113.1")
+            .header("X-Request-Id", id)
             .header("User-Agent", "curl/8")
-            .send()
-            .assert_status(*status);
+            // No proxy is trusted.
+            .header("X-Forwarded-For", "203.0.113.1");
+        let _ = request.send();
     }
 
-    let exited = running.terminate();
-
-    let lines = exited.requests();
-    assert_eq!(lines.len(), requests.len(), "{lines:#?}");
-    for (number, ((method, _, path, status, code), line)) in requests.iter().zip(&lines).enumerate()
-    {
-        assert_eq!(
-            (&line["method"], &line["path"]),
-            (&(*method).into(), &(*path).into()),
-            "{line}"
-        );
-        assert_eq!(
-            (&line["status"], &line["level"]),
-            (&(*status).into(), &"INFO".into()),
-            "{line}"
-        );
-        assert_eq!(line["request_id"], format!("request-{number}"), "{line}");
-        assert_eq!(line["api_key"], "memory-1", "{line}");
-        assert_eq!(line["code"].as_str(), *code, "{line}");
-        assert_eq!(
-            (&line["client"], &line["user_agent"]),
-            (&"127.0.0.1".into(), &"curl/8".into()),
-            "{line}"
-        );
-        assert_eq!(line["deprecated"] == true, *path == "/v1/pets/1", "{line}");
-        assert!(
-            line["microseconds"].as_u64() > Some(1) && line["bytes"].is_u64(),
-            "{line}"
-        );
+    let lines = running.terminate().requests();
+    let [listed, missing] = &lines[..] else {
+        panic!("{lines:#?}")
+    };
+    for line in &lines {
+        let client = json!({"client": "127.0.0.1", "user_agent": "curl/8", "api_key": "memory-1", "level": "INFO"});
+        assert_members(line, &client);
+        assert!(line["microseconds"].as_u64() > Some(1) && line["bytes"].is_u64());
     }
+    let expected = json!({
+        "method": "GET", "path": "/v1/pets", "status": 200, "request_id": "listed", "code": null, "deprecated": null,
+    });
+    assert_members(listed, &expected);
+    let expected = json!({
+        "method": "HEAD", "path": "/v1/pets/1", "status": 404, "request_id": "missing", "code": "pet_not_found",
+        "deprecated": true,
+    });
+    assert_members(missing, &expected);
 }
 
 #[test]
@@ -71,50 +50,27 @@ fn a_request_that_is_refused_below_the_application_is_one_line() {
     connection.response().assert_status(400);
     connection.assert_closed();
 
-    let events = running.terminate().events();
-
-    let lines: Vec<_> = events
-        .iter()
-        .filter(|event| event["message"] == "request refused")
-        .collect();
-    let [line] = lines[..] else {
+    let exited = running.terminate();
+    let lines = exited.events_of("request refused");
+    let [line] = &lines[..] else {
         panic!("{lines:?}")
     };
-    assert_eq!(
-        (&line["status"], &line["client"]),
-        (&400.into(), &"127.0.0.1".into()),
-        "{line}"
-    );
-    assert!(
-        !events.iter().any(|event| event["message"] == "request"),
-        "{events:?}"
-    );
+    assert_members(line, &json!({"status": 400, "client": "127.0.0.1"}));
+    assert!(exited.requests().is_empty(), "{exited:?}");
 }
 
 #[test]
 fn the_log_is_text_with_colours_on_a_terminal_and_text_without_them_elsewhere_if_configured() {
+    let is_text = |line: &String| serde_json::from_str::<Value>(line).is_err();
     let (shown, stdout) = terminal();
     let _running = Program::with_key().stdout(stdout).start();
-    let line = lines(shown)
-        .find(|line| line.contains("listening"))
-        .expect("the line is missing");
-    assert!(
-        line.contains('\u{1b}') && serde_json::from_str::<Value>(&line).is_err(),
-        "{line}"
-    );
+    let line = lines(shown).find(|line| line.contains("listening"));
+    let line = line.expect("a line");
+    assert!(line.contains('\u{1b}') && is_text(&line), "{line}");
 
-    let mut running = Program::with_key()
-        .env("ANIMAL_STORE_LOG__FORMAT", "text")
-        .start();
+    let mut running = Program::with_key().set("log.format", "text").start();
     running.wait_for_text("listening");
     let exited = running.terminate();
-    assert_eq!(exited.code, Some(0));
-    assert!(
-        exited
-            .stdout
-            .iter()
-            .all(|line| serde_json::from_str::<Value>(line).is_err()),
-        "{exited:?}"
-    );
-    assert!(!exited.output().contains('\u{1b}'), "{exited:?}");
+    exited.assert_code(0).assert_lacks("\u{1b}");
+    assert!(exited.stdout.iter().all(is_text), "{exited:?}");
 }

@@ -61,25 +61,21 @@ fn assert_held(mut running: Running, connect: impl Fn(SocketAddr) -> RawConnecti
 fn memory_kib(pid: u32, name: &str) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
     let value = status.lines().find_map(|line| line.strip_prefix(name))?;
-    Some(
-        value
-            .trim()
-            .trim_end_matches(" kB")
-            .parse()
-            .expect("a number"),
-    )
+    let number = value.trim().trim_end_matches(" kB").parse();
+    Some(number.expect("a number"))
 }
 
 /// Runs a program until it exits, and returns its greatest memory in KiB that is seen, without what is mapped of files.
 #[track_caller]
 fn peak_kib(program: Program) -> u64 {
-    let (running, peak) = (program.start(), Cell::new(0));
+    let running = program.start();
+    let peak = Cell::new(0);
     wait_until(|| {
-        memory_kib(running.pid(), "RssAnon:")
-            .map(|kib| peak.set(kib.max(peak.get())))
-            .is_none()
+        let kib = memory_kib(running.pid(), "RssAnon:");
+        peak.set(peak.get().max(kib.unwrap_or_default()));
+        kib.is_none()
     });
-    assert_eq!(running.wait().code, Some(0));
+    running.wait().assert_code(0);
     peak.get()
 }
 
@@ -87,11 +83,9 @@ fn peak_kib(program: Program) -> u64 {
 /// allocator change the memory by 18 MB.
 #[track_caller]
 fn assert_same_peak([few, many]: [usize; 2], peak_kib: impl Fn(usize) -> u64) {
-    let [few, many] = [few, many].map(peak_kib);
-    assert!(
-        many < few + 20 * 1024,
-        "{few} KiB for few pets, {many} KiB for many"
-    );
+    let few = peak_kib(few);
+    let many = peak_kib(many);
+    assert!(many < few + 20 * 1024, "{few} KiB, and {many} KiB for many");
 }
 
 /// A store with this many pets, each with a name of 1,020 bytes.
@@ -110,14 +104,15 @@ fn an_export_holds_a_page_of_pets() {
     assert_same_peak([2_000, 30_000], |pets| {
         let store = store_of(pets);
         let null = File::create("/dev/null").expect("a device");
-        peak_kib(store.program().args(&["pets", "export"]).stdout(null))
+        peak_kib(store.program().args("pets export").stdout(null))
     });
 }
 
 #[test]
 fn a_copy_holds_a_page_of_pets() {
     assert_same_peak([2_000, 30_000], |pets| {
-        let (from, to) = (store_of(pets), Store::sqlite());
+        let from = store_of(pets);
+        let to = Store::sqlite();
         peak_kib(copy((&from, MEMORY), (&to, MEMORY)))
     });
 }
@@ -128,14 +123,12 @@ fn an_import_holds_some_lines() {
     assert_same_peak([300, 2_300], |pets| {
         let mut file = BufWriter::new(NamedTempFile::new().expect("a file"));
         for number in 0..pets {
-            writeln!(
-                file,
-                r#"{{"name":"{number}","categoryId":1,"note":"{note}"}}"#
-            )
-            .expect("written");
+            let line = format!(r#"{{"name":"{number}","categoryId":1,"note":"{note}"}}"#);
+            writeln!(file, "{line}").expect("written");
         }
-        let (file, store) = (file.into_inner().expect("written"), Store::sqlite());
-        let path = file.path().to_str().expect("UTF-8");
-        peak_kib(store.program().args(&["pets", "import", path, "--create"]))
+        let file = file.into_inner().expect("written");
+        let store = Store::sqlite();
+        let import = store.program().args("pets import --create");
+        peak_kib(import.arg(file.path()))
     });
 }

@@ -39,8 +39,8 @@ fn row(family: &str) -> String {
 fn the_document_lists_exactly_the_metrics_of_the_service() {
     let (database, space) = (PgDatabase::new(), RedisSpace::new());
     let servers = Program::with_redis(&space)
-        .env("ANIMAL_STORE_STORAGE__BACKEND", "postgres")
-        .env("ANIMAL_STORE_STORAGE__POSTGRES__URL", database.url());
+        .set("storage.backend", "postgres")
+        .set("storage.postgres.url", database.url());
     let mut found = BTreeSet::new();
     for program in [servers, tls::program().0, Program::with_file()] {
         let mut running = program.start();

@@ -1,35 +1,31 @@
-//! Requests that create pets.
+//! Requests about pets, with the API key [`TOKEN`].
 
 use std::net::SocketAddr;
 
 use animal_store_test_servers::{HttpClient, RawConnection, Request, Response};
 use serde_json::Value;
 
-pub(crate) fn create_request(address: SocketAddr, token: &str, name: &str) -> Request {
-    let body = format!(r#"{{"name":"{name}","categoryId":1}}"#);
-    HttpClient::new(address)
-        .with_token(token)
+use crate::program::TOKEN;
+
+fn client(address: SocketAddr) -> HttpClient {
+    HttpClient::new(address).with_token(TOKEN)
+}
+
+pub(crate) fn create_request(address: SocketAddr, name: &str) -> Request {
+    client(address)
         .request("POST", "/v1/pets")
-        .json(body)
+        .json(format!(r#"{{"name":"{name}","categoryId":1}}"#))
 }
 
 /// Sends the head of a create, and of its body nothing. The service responds with 100.
 #[track_caller]
-pub(crate) fn begin_create(address: SocketAddr, token: &str) -> RawConnection {
-    HttpClient::new(address)
-        .with_token(token)
-        .request("POST", "/v1/pets")
-        .begin_json(29)
+pub(crate) fn begin_create(address: SocketAddr) -> RawConnection {
+    client(address).request("POST", "/v1/pets").begin_json(29)
 }
 
 /// A [`create_request`] with an idempotency key.
-pub(crate) fn keyed_create_request(
-    address: SocketAddr,
-    token: &str,
-    key: &str,
-    name: &str,
-) -> Request {
-    create_request(address, token, name).header("Idempotency-Key", key)
+pub(crate) fn keyed_create_request(address: SocketAddr, key: &str, name: &str) -> Request {
+    create_request(address, name).header("Idempotency-Key", key)
 }
 
 pub(crate) fn is_replay(response: &Response) -> bool {
@@ -39,19 +35,17 @@ pub(crate) fn is_replay(response: &Response) -> bool {
 /// Returns the status code of a list with this token.
 #[track_caller]
 pub(crate) fn status(address: SocketAddr, token: &str) -> u16 {
-    HttpClient::new(address)
-        .with_token(token)
-        .get("/v1/pets")
-        .status
+    let client = HttpClient::new(address).with_token(token);
+    client.get("/v1/pets").status
 }
 
 /// Returns the body of every page, as a client that follows the links gets it.
 #[track_caller]
-pub(crate) fn pages(address: SocketAddr, token: &str) -> Vec<String> {
-    let client = HttpClient::new(address).with_token(token);
-    let (mut pages, mut path) = (Vec::new(), "/v1/pets?limit=100".to_owned());
+pub(crate) fn pages(address: SocketAddr) -> Vec<String> {
+    let mut pages = Vec::new();
+    let mut path = "/v1/pets?limit=100".to_owned();
     loop {
-        let response = client.get(&path);
+        let response = client(address).get(&path);
         pages.push(response.assert_status(200).text().to_owned());
         let Some(link) = response.header("Link") else {
             return pages;
@@ -63,10 +57,8 @@ pub(crate) fn pages(address: SocketAddr, token: &str) -> Vec<String> {
 
 /// Returns every pet, page by page.
 #[track_caller]
-pub(crate) fn list_all(address: SocketAddr, token: &str) -> Vec<Value> {
-    let pages = pages(address, token);
-    pages
-        .iter()
-        .flat_map(|page| serde_json::from_str::<Vec<Value>>(page).expect("a list"))
-        .collect()
+pub(crate) fn list_all(address: SocketAddr) -> Vec<Value> {
+    let pages = pages(address);
+    let pets = |page: &String| serde_json::from_str::<Vec<Value>>(page).expect("a list");
+    pages.iter().flat_map(pets).collect()
 }

@@ -2,71 +2,48 @@
 
 use std::fs;
 
-use tempfile::tempdir;
-
 use crate::store::{Store, odd_pets};
 
 #[test]
 fn an_export_has_each_pet_as_the_service_sends_it_and_can_be_imported() {
     let [sqlite, postgres] = Store::each();
     sqlite.import(&odd_pets(1200).join("\n"));
-    postgres.import(&sqlite.succeed(&["pets", "export"]).join("\n"));
+    postgres.import(&sqlite.succeed("pets export").join("\n"));
     assert_eq!(postgres.pets(), sqlite.pets());
     for store in [sqlite, postgres] {
-        let pages = store.pages();
-        let sent: Vec<_> = pages
-            .iter()
-            .map(|page| page.trim_start_matches('[').trim_end_matches(']'))
-            .collect();
-        let exported = store.succeed(&["pets", "export"]);
-        assert_eq!(exported.join(","), sent.join(","));
+        let exported = store.succeed("pets export");
         assert_eq!(exported.len(), 1200);
+        let pages = store.pages().join(",");
+        assert_eq!(
+            exported.join(","),
+            pages.replace("],[", ",")[1..].trim_end_matches(']')
+        );
     }
 }
 
 #[test]
 fn a_file_gets_its_name_when_it_is_complete_and_is_never_overwritten() {
-    let (store, folder) = (Store::sqlite(), tempdir().expect("a folder"));
+    let store = Store::sqlite();
+    let folder = tempfile::tempdir().expect("a folder");
     store.import(&odd_pets(3000).join("\n"));
     let path = folder.path().join("pets.ndjson");
-    let export = || {
-        store
-            .program()
-            .args(&["pets", "export", path.to_str().expect("UTF-8")])
-    };
+    let export = || store.program().args("pets export").arg(&path);
     // Beyond this size of a file, a write fails, or a signal kills the process.
-    let failed = export()
-        .run_by_shell(r#"ulimit -f 100; trap '' XFSZ; exec "$@""#)
-        .run();
+    let failed = export().run_by_shell(r#"ulimit -f 100; trap '' XFSZ; exec "$@""#);
+    let failed = failed.run();
     failed.assert_refused(1, &["the export to ", "File too large"]);
     assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0);
-    assert_eq!(
-        export()
-            .run_by_shell(r#"ulimit -f 100; exec "$@""#)
-            .run()
-            .code,
-        None
-    );
-    assert!(!path.exists());
+    let killed = export().run_by_shell(r#"ulimit -f 100; exec "$@""#).run();
+    assert!(killed.code.is_none() && !path.exists(), "{killed:?}");
 
     let exited = export().run();
-    let [pets, duration] = &exited.assert_success().stdout[..] else {
-        panic!("{exited:?}")
-    };
-    assert!(
-        pets == "pets: 3000" && duration.starts_with("duration: ") && duration.ends_with('s'),
-        "{exited:?}"
-    );
-    let printed = store.program().args(&["pets", "export"]).run();
-    assert!(
-        printed.stdout.len() == 3000 && printed.stderr[0].contains("duration"),
-        "{:?}",
-        printed.stderr
-    );
-    assert_eq!(
-        fs::read_to_string(&path).expect("a file").lines().count(),
-        3000
-    );
+    exited.assert_success().assert_has("duration: ");
+    assert_eq!(exited.stdout[0], "pets: 3000");
+    let printed = store.run("pets export");
+    assert_eq!(printed.stdout.len(), 3000);
+    assert!(printed.stderr[0].contains("duration"), "{printed:?}");
+    let exported = fs::read_to_string(&path).expect("a file");
+    assert_eq!(exported.lines().count(), 3000);
     fs::write(&path, "precious").expect("a file");
     export().run().assert_refused(1, &["pets.ndjson exists"]);
     assert_eq!(fs::read_to_string(&path).expect("the file"), "precious");
@@ -76,50 +53,35 @@ fn a_file_gets_its_name_when_it_is_complete_and_is_never_overwritten() {
 fn a_full_disk_is_an_error_and_a_closed_pipe_ends_the_export() {
     let store = Store::sqlite();
     store.import(&odd_pets(3000).join("\n"));
-    let export = || store.program().args(&["pets", "export"]);
-    export()
-        .run_by_shell(r#"exec "$@" >/dev/full"#)
-        .run()
-        .assert_refused(1, &["No space left on device"]);
+    let export = |script| {
+        store
+            .program()
+            .args("pets export")
+            .run_by_shell(script)
+            .run()
+    };
+    let full = export(r#"exec "$@" >/dev/full"#);
+    full.assert_refused(1, &["No space left on device"]);
 
-    let exited = export()
-        .run_by_shell(r#""$@" | head -n 2; exit ${PIPESTATUS[0]}"#)
-        .run();
-    assert_eq!(
-        (exited.code, exited.stdout.len(), &exited.stderr),
-        (Some(1), 2, &vec![]),
-        "{exited:?}"
-    );
+    let exited = export(r#""$@" | head -n 2; exit ${PIPESTATUS[0]}"#);
+    exited.assert_code(1);
+    assert!(exited.stderr.is_empty(), "{exited:?}");
+    assert_eq!(exited.stdout.len(), 2, "{exited:?}");
 }
 
 #[test]
 fn commands_that_read_change_no_byte_of_the_file_and_create_none() {
-    let reads = [
-        &["pets", "export"][..],
-        &["keys", "list"],
-        &["doctor"],
-        &["backup", "copy.db"],
-    ];
-    let (missing, store) = (Store::sqlite(), Store::sqlite());
+    let missing = Store::sqlite();
+    let store = Store::sqlite();
     store.import(&odd_pets(100).join("\n"));
-    let Store::Sqlite(folder) = &store else {
-        unreachable!("as made above")
-    };
-    let file = || fs::read(folder.path().join("animal-store.db")).expect("a file");
+    let file = || fs::read(store.path()).expect("a file");
     let before = file();
-    for args in reads {
-        let exited = missing.with_own_keys().args(args).run();
-        assert_eq!(exited.code, Some(1), "{args:?}: {exited:?}");
-        assert!(
-            exited.output().contains("does not exist") && !missing.has_file(),
-            "{args:?}: {exited:?}"
-        );
+    for line in ["pets export", "keys list", "doctor", "backup copy.db"] {
+        let exited = missing.with_own_keys().args(line).run();
+        exited.assert_code(1).assert_has("does not exist");
+        assert!(!missing.has_file(), "{line}");
 
-        assert_eq!(
-            store.with_own_keys().args(args).run().code,
-            Some(0),
-            "{args:?}"
-        );
-        assert!(file() == before, "{args:?}");
+        store.with_own_keys().args(line).succeed();
+        assert!(file() == before, "{line}");
     }
 }

@@ -1,8 +1,10 @@
 //! The program as a process with its own working directory and environment.
 
+mod exited;
 mod running;
 
 use std::{
+    ffi::OsStr,
     fs::{self, File},
     io::{Seek, Write},
     os::fd::OwnedFd,
@@ -14,7 +16,10 @@ use animal_store_test_servers::RedisSpace;
 use nix::pty::openpty;
 use tempfile::TempDir;
 
-pub(crate) use self::running::{DEADLINE, Exited, Running, lines, metric};
+pub(crate) use self::{
+    exited::{Exited, assert_members},
+    running::{DEADLINE, Running, lines, metric},
+};
 
 /// The API key of [`Program::with_key`].
 pub(crate) const TOKEN: &str = "process-token-1";
@@ -43,9 +48,9 @@ impl Program {
     /// A program on free ports, without a drain delay, with pets and API keys in the default file.
     pub(crate) fn with_file() -> Self {
         Self::bare()
-            .env("ANIMAL_STORE_HTTP__LISTEN", "127.0.0.1:0")
-            .env("ANIMAL_STORE_MANAGEMENT__LISTEN", "127.0.0.1:0")
-            .env("ANIMAL_STORE_SHUTDOWN__DRAIN_DELAY", "0s")
+            .set("http.listen", "127.0.0.1:0")
+            .set("management.listen", "127.0.0.1:0")
+            .set("shutdown.drain_delay", "0s")
     }
 
     /// The same as [`Program::with_file`] in this folder, which outlives the program.
@@ -57,32 +62,32 @@ impl Program {
 
     /// A program on free ports, without a drain delay, with pets in memory.
     pub(crate) fn new() -> Self {
-        Self::with_file().env("ANIMAL_STORE_STORAGE__BACKEND", "memory")
+        Self::with_file().set("storage.backend", "memory")
     }
 
     /// A program on free ports, with the API key [`TOKEN`].
     pub(crate) fn with_key() -> Self {
-        Self::new().env("ANIMAL_STORE_KEYS__MEMORY__TOKENS", TOKEN)
+        Self::new().set("keys.memory.tokens", TOKEN)
     }
 
     /// The same as [`Program::with_key`], with pets in PostgreSQL.
     pub(crate) fn with_postgres(url: &str) -> Self {
         Self::with_key()
-            .env("ANIMAL_STORE_STORAGE__BACKEND", "postgres")
-            .env("ANIMAL_STORE_STORAGE__POSTGRES__URL", url)
-            .env("ANIMAL_STORE_STORAGE__POSTGRES__TIMEOUT", LONG_TIMEOUT)
+            .set("storage.backend", "postgres")
+            .set("storage.postgres.url", url)
+            .set("storage.postgres.timeout", LONG_TIMEOUT)
     }
 
     /// A program on free ports, with API keys in Redis.
     pub(crate) fn with_redis_url(url: &str) -> Self {
         Self::new()
-            .env("ANIMAL_STORE_KEYS__BACKEND", "redis")
-            .env("ANIMAL_STORE_KEYS__REDIS__URL", url)
-            .env("ANIMAL_STORE_KEYS__REDIS__LEASE", LONG_TIMEOUT)
+            .set("keys.backend", "redis")
+            .set("keys.redis.url", url)
+            .set("keys.redis.lease", LONG_TIMEOUT)
     }
 
     pub(crate) fn with_redis(space: &RedisSpace) -> Self {
-        Self::with_redis_url(space.url()).env("ANIMAL_STORE_KEYS__REDIS__PREFIX", space.prefix())
+        Self::with_redis_url(space.url()).set("keys.redis.prefix", space.prefix())
     }
 
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
@@ -90,8 +95,21 @@ impl Program {
         self
     }
 
-    pub(crate) fn args(mut self, args: &[&str]) -> Self {
-        self.command.args(args);
+    /// Sets a key of the configuration by its variable.
+    pub(crate) fn set(self, key: &str, value: &str) -> Self {
+        let variable = key.to_uppercase().replace('.', "__");
+        self.env(&format!("ANIMAL_STORE_{variable}"), value)
+    }
+
+    /// Adds the words of a command line, which has no quotes.
+    pub(crate) fn args(mut self, line: &str) -> Self {
+        self.command.args(line.split_whitespace());
+        self
+    }
+
+    /// Adds one argument.
+    pub(crate) fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
+        self.command.arg(argument);
         self
     }
 
@@ -165,6 +183,14 @@ impl Program {
     pub(crate) fn run(self) -> Exited {
         self.start().wait()
     }
+
+    /// Runs the program until it exits, and asserts a success.
+    #[track_caller]
+    pub(crate) fn succeed(self) -> Exited {
+        let exited = self.run();
+        exited.assert_code(0);
+        exited
+    }
 }
 
 fn with_pipes(mut command: Command) -> Command {
@@ -189,22 +215,11 @@ pub(crate) fn terminal() -> (File, OwnedFd) {
 /// Runs a line in a shell, as pasted in this folder. Returns its output.
 #[track_caller]
 pub(crate) fn paste(line: &str, folder: &Path) -> Exited {
-    let output = Command::new("bash")
-        .args(["-c", line])
-        .current_dir(folder)
-        .output()
-        .expect("bash is installed");
-    let lines = |bytes: &[u8]| {
-        String::from_utf8_lossy(bytes)
-            .lines()
-            .map(str::to_owned)
-            .collect()
-    };
-    let exited = Exited {
-        code: output.status.code(),
-        stdout: lines(&output.stdout),
-        stderr: lines(&output.stderr),
-    };
-    assert_eq!(exited.code, Some(0), "{line}: {exited:?}");
+    let mut command = Command::new("bash");
+    command.args(["-c", line]).current_dir(folder);
+    let folder = TempDir::new().expect("a folder");
+    let child = with_pipes(command).spawn().expect("bash is installed");
+    let exited = Running::new(child, folder).wait();
+    exited.assert_code(0);
     exited
 }

@@ -6,14 +6,12 @@ use std::{
 };
 
 use animal_store_test_servers::{HttpClient, RedisSpace, wait_until};
-use diesel::{Connection, SqliteConnection, connection::SimpleConnection};
-use serde_json::Value;
-use tempfile::TempDir;
+use serde_json::{Value, json};
 
 use crate::{
-    keys::{list_in, token_and_id},
     pets::status,
-    program::{Program, Running, lines, paste, terminal},
+    program::{Program, Running, assert_members, lines, paste, terminal},
+    store::Store,
 };
 
 /// What a later start prints before the command that creates a key.
@@ -21,13 +19,10 @@ const CREATE_KEY: &str = "To create an API key: ";
 
 /// Waits for the two commands.
 pub(crate) fn commands(running: &mut Running) -> [String; 2] {
-    let command = |line: &str| {
-        line.trim_start()
-            .starts_with("curl ")
-            .then(|| line.to_owned())
-    };
-    [" -d ", "?status="]
-        .map(|part| running.wait_for(|line| command(line).filter(|line| line.contains(part))))
+    [" -d ", "?status="].map(|part| {
+        let is_command = |line: &str| line.trim().starts_with("curl ") && line.contains(part);
+        running.wait_for(|line| is_command(line).then(|| line.to_owned()))
+    })
 }
 
 /// Returns the token in a command.
@@ -39,131 +34,111 @@ pub(crate) fn token(command: &str) -> String {
 /// Executes a command of curl. Returns the JSON in the response.
 #[track_caller]
 fn curl(command: &str, status: u16) -> Value {
-    let output = paste(command, Path::new("/")).stdout;
-    assert!(
-        output[0].starts_with(&format!("HTTP/1.1 {status} ")),
-        "{command}: {output:?}"
-    );
-    serde_json::from_str(output.last().expect("a body")).expect("JSON")
+    let output = paste(command, Path::new("/"));
+    output.assert_has(&format!("HTTP/1.1 {status} "));
+    serde_json::from_str(output.stdout.last().expect("a body")).expect("JSON")
 }
 
 #[track_caller]
 pub(crate) fn assert_both_work([add, list]: &[String; 2]) -> Value {
     let added = curl(add, 201);
-    assert_eq!(
-        (&added["name"], &added["status"]),
-        (&"Rex".into(), &"available".into())
-    );
-    assert_eq!(curl(list, 200), Value::Array(vec![added.clone()]));
+    assert_members(&added, &json!({"name": "Rex", "status": "available"}));
+    assert_eq!(curl(list, 200), json!([added]));
     added
+}
+
+/// The program over the default file of a store.
+fn in_folder(store: &Store) -> Program {
+    Program::in_folder(store.folder())
 }
 
 #[test]
 fn both_commands_and_the_api_explorer_work_as_printed_and_nothing_else_has_the_token() {
-    let folders = [(); 2].map(|()| TempDir::new().unwrap());
-    let tokens = [&["--print-key"][..], &["--print-key", "--memory"]]
-        .into_iter()
-        .zip(&folders)
-        .map(|(args, folder)| {
-            let program =
-                Program::in_folder(folder.path()).env("ANIMAL_STORE_LOG__FILTER", "trace");
-            let mut running = program.args(args).start();
-            let commands = commands(&mut running);
-            assert_both_work(&commands);
-            let url = running.wait_for_text("In a browser, with the same key: ");
-            assert_eq!(
-                paste(&format!("curl -sfL {url}"), folder.path()).stdout[0],
-                "<!DOCTYPE html>"
-            );
+    let in_file = Store::sqlite();
+    let in_memory = Store::sqlite();
+    let tokens = [
+        (&in_file, "--print-key"),
+        (&in_memory, "--print-key --memory"),
+    ]
+    .map(|(store, line)| {
+        let program = in_folder(store).args(line);
+        let mut running = program.set("log.filter", "trace").start();
+        let commands = commands(&mut running);
+        assert_both_work(&commands);
+        let url = running.wait_for_text("In a browser, with the same key: ");
+        let page = paste(&format!("curl -sfL {url}"), store.folder());
+        page.assert_has("<!DOCTYPE html>");
 
-            let token = token(&commands[0]);
-            let exited = running.terminate();
-            assert_eq!(exited.code, Some(0), "{exited:?}");
-            assert!(
-                !exited.stdout.is_empty() && !exited.stdout.join("\n").contains(&token),
-                "the log has the token"
-            );
-            let showing: Vec<_> = exited
-                .stderr
-                .iter()
-                .filter(|line| line.contains(&token))
-                .collect();
-            assert_eq!(showing, commands.iter().collect::<Vec<_>>());
-            token
-        });
-    let tokens: Vec<_> = tokens.collect();
+        let token = token(&commands[0]);
+        let mut exited = running.terminate();
+        assert!(!exited.assert_code(0).stdout.is_empty());
+        assert!(!exited.stdout.concat().contains(&token), "the log has it");
+        exited.stderr.retain(|line| line.contains(&token));
+        assert_eq!(exited.stderr, commands);
+        token
+    });
     assert_ne!(tokens[0], tokens[1]);
-    assert_eq!(
-        fs::read_dir(folders[1].path()).unwrap().count(),
-        0,
-        "pets in memory leave nothing"
-    );
+    let left = fs::read_dir(in_memory.folder()).expect("a folder").count();
+    assert_eq!(left, 0, "pets in memory leave nothing");
 }
 
 #[test]
 fn the_pet_and_the_key_of_the_first_start_are_there_after_a_restart_until_the_key_is_revoked() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().canonicalize().unwrap().join("it's pets.db");
+    let store = Store::sqlite();
+    let folder = store.folder();
+    let path = folder.canonicalize().expect("a path").join("it's pets.db");
     let kept = format!("Pets and API keys are kept in {}", path.display());
-    let file = "storage.sqlite.path=it's pets.db";
-    let program =
-        || Program::in_folder(folder.path()).args(&["serve", "--set", file, "--print-key"]);
+    let program = || {
+        let program = in_folder(&store).args("serve --print-key --set");
+        program.arg("storage.sqlite.path=it's pets.db")
+    };
     let mut first = program().start();
     assert_eq!(first.wait_for_text(&kept), "");
     let commands = commands(&mut first);
     let added = assert_both_work(&commands);
     let revoke = first.wait_for_text("The key below stays valid. To revoke it: ");
     let first_address = first.address().to_string();
-    assert_eq!(first.terminate().code, Some(0));
+    first.terminate().assert_code(0);
 
     let mut second = program().start();
     let create_key = second.wait_for_text(CREATE_KEY);
     let address = second.address();
     let list = commands[1].replace(&first_address, &address.to_string());
-    assert_eq!(curl(&list, 200), Value::Array(vec![added]));
+    assert_eq!(curl(&list, 200), json!([added]));
     // The commands are for the shell and the folder in which the program was started.
-    let new = paste(&create_key, folder.path()).stdout.concat();
+    let new = paste(&create_key, folder).stdout.concat();
     wait_until(|| status(address, &new) == 200);
-    paste(&revoke, folder.path());
+    paste(&revoke, folder);
     wait_until(|| status(address, &token(&list)) == 401);
 
     let exited = second.terminate();
     let listens = format!("The animal store listens on http://{address}.");
-    let printed: Vec<_> = exited
-        .stderr
-        .iter()
-        .map(|line| line.trim())
-        .filter(|line| !line.is_empty())
-        .collect();
-    assert_eq!(
-        printed,
-        [listens, kept, format!("{CREATE_KEY}{create_key}")]
-    );
+    let printed = exited.stderr.iter().map(|line| line.trim());
+    let printed: Vec<_> = printed.filter(|line| !line.is_empty()).collect();
+    let create_key = format!("{CREATE_KEY}{create_key}");
+    assert_eq!(printed, [listens, kept, create_key]);
 }
 
 #[test]
 fn nothing_is_printed_if_a_key_is_configured() {
-    let program = Program::with_key().env("ANIMAL_STORE_MANAGEMENT__LISTEN", "");
-    let mut running = program.args(&["--print-key"]).start();
-    assert_eq!(
-        running.wait_for_event("listening").get("management"),
-        None,
-        "an empty address means no listener"
-    );
+    let program = Program::with_key().set("management.listen", "");
+    let mut running = program.args("--print-key").start();
+    let event = running.wait_for_event("listening");
+    // An empty address means no listener.
+    assert_eq!(event.get("management"), None, "{event}");
     running.terminate().assert_success();
 }
 
 #[test]
 fn no_key_is_created_if_standard_error_is_a_log_and_the_log_says_how_to_create_one() {
-    let folder = TempDir::new().unwrap();
-    let file = || Program::in_folder(folder.path()).args(&["--set", "http.workers=1"]);
+    let store = Store::sqlite();
+    let file = || in_folder(&store).args("--set http.workers=1");
     let in_file = "there is no API key: every request gets 401 until this command creates one";
     let in_memory =
         "there is no API key: every request gets 401; set keys.memory.tokens and restart";
     // Under a service manager, any address is accepted.
-    let managed = file()
-        .args(&["--listen", "0.0.0.0:0"])
-        .env("NOTIFY_SOCKET", "/missing/notify");
+    let managed = file().args("--listen 0.0.0.0:0");
+    let managed = managed.env("NOTIFY_SOCKET", "/missing/notify");
     for (program, advice) in [
         (file(), in_file),
         (Program::new(), in_memory),
@@ -172,96 +147,68 @@ fn no_key_is_created_if_standard_error_is_a_log_and_the_log_says_how_to_create_o
         let mut running = program.start();
         let local = ([127, 0, 0, 1], running.address().port()).into();
         let event = running.wait_for_event(advice);
-        assert_eq!(HttpClient::new(local).get("/v1/pets").status, 401);
+        HttpClient::new(local).get("/v1/pets").assert_status(401);
         if let Some(command) = event["command"].as_str() {
-            assert!(
-                command.ends_with(" --set 'http.workers=1' keys create --label NAME"),
-                "{command}"
-            );
+            let end = " --set 'http.workers=1' keys create --label NAME";
+            assert!(command.ends_with(end), "{command}");
         }
         running.terminate().assert_success();
     }
-    assert_eq!(list_in(folder.path()), "[]");
+    assert_eq!(store.list_keys(), ["[]"]);
 
     let space = RedisSpace::new();
     let mut running = Program::with_redis(&space).start();
-    let advice = "to create a key: animal-store keys create --label NAME";
-    running.wait_for_log(|event| {
-        event["message"]
-            .as_str()
-            .is_some_and(|message| message.ends_with(advice))
-    });
+    running.wait_for_text("to create a key: animal-store keys create --label NAME");
 }
 
 #[test]
 fn on_a_terminal_the_key_is_printed_unless_other_machines_can_connect() {
-    let folder = TempDir::new().unwrap();
-    let program = || Program::in_folder(folder.path());
+    let store = Store::sqlite();
     let (shown, stderr) = terminal();
-    let public = program()
-        .args(&["--listen", "0.0.0.0:0"])
-        .stderr(stderr.try_clone().unwrap());
-    assert_eq!(public.run().code, Some(1));
-    assert_eq!(list_in(folder.path()), "[]");
+    let public = in_folder(&store).args("--listen 0.0.0.0:0");
+    let duplicate = stderr.try_clone().expect("a duplicate");
+    public.stderr(duplicate).run().assert_code(1);
+    assert_eq!(store.list_keys(), ["[]"]);
 
-    let mut running = program().stderr(stderr).start();
-    let add = lines(shown)
-        .map(|line| line.trim().to_owned())
-        .find(|line| line.starts_with("curl "))
-        .expect("a command");
-    assert_eq!(status(running.address(), &token(&add)), 200);
+    let mut running = in_folder(&store).stderr(stderr).start();
+    let add = lines(shown).find(|line| line.trim().starts_with("curl "));
+    let token = token(&add.expect("a command"));
+    assert_eq!(status(running.address(), &token), 200);
     running.terminate().assert_success();
 }
 
 #[test]
 fn a_start_that_cannot_print_a_key_leaves_none() {
-    let folder = TempDir::new().unwrap();
-    let program = || Program::in_folder(folder.path()).args(&["--print-key"]);
-    let exited = program()
-        .stderr(File::options().write(true).open("/dev/full").unwrap())
-        .run();
-    assert_eq!(exited.code, Some(1), "{exited:?}");
-    let events = exited.events();
-    let audit = events.iter().filter(|event| event["target"] == "audit");
-    let changes: Vec<_> = audit.map(|event| &event["message"]).collect();
+    let store = Store::sqlite();
+    let program = || in_folder(&store).args("--print-key");
+    let full = File::options().write(true).open("/dev/full");
+    let exited = program().stderr(full.expect("a device")).run();
+    let mut events = exited.assert_code(1).events();
+    events.retain(|event| event["target"] == "audit");
+    let changes: Vec<_> = events.iter().map(|event| &event["message"]).collect();
     assert_eq!(changes, ["API key created", "API key revoked"]);
 
-    assert_eq!(list_in(folder.path()), "[]");
+    assert_eq!(store.list_keys(), ["[]"]);
     // A first key is only added to a file that never had one.
     program().start().wait_for_text(CREATE_KEY);
 }
 
 #[test]
 fn an_invalid_key_does_not_prevent_the_start() {
-    let folder = TempDir::new().unwrap();
-    let keys = |args: &[&str]| {
-        Program::in_folder(folder.path())
-            .args(&["keys"])
-            .args(args)
-            .run()
-    };
-    let (token, _) = token_and_id(&keys(&["create", "--create", "--label", "good"]));
-    let (_, id) = token_and_id(&keys(&["create", "--label", "bad"]));
-    let path = folder.path().join("animal-store.db");
-    let mut file = SqliteConnection::establish(path.to_str().unwrap()).unwrap();
-    file.batch_execute(&format!("UPDATE api_keys SET label = '' WHERE id = '{id}'"))
-        .unwrap();
+    let store = Store::sqlite();
+    let good = store.create_key();
+    let bad = store.create_key();
+    let label = format!("UPDATE api_keys SET label = '' WHERE id = '{}'", bad.id);
+    store.execute(&label);
 
-    let mut running = Program::in_folder(folder.path()).start();
+    let mut running = in_folder(&store).start();
     let event = running.wait_for_event("an API key is not valid: this command revokes it");
-    assert!(
-        event["reason"]
-            .as_str()
-            .is_some_and(|reason| reason.contains(&id)),
-        "{event}"
-    );
-    assert_eq!(status(running.address(), &token), 200);
+    assert!(event["reason"].to_string().contains(&bad.id), "{event}");
+    assert_eq!(status(running.address(), &good.token), 200);
+    let command = event["command"].as_str().expect("a command");
     paste(
-        &event["command"]
-            .as_str()
-            .expect("a command")
-            .replace(" ID", &format!(" {id}")),
-        folder.path(),
+        &command.replace(" ID", &format!(" {}", bad.id)),
+        store.folder(),
     );
-    assert!(!list_in(folder.path()).contains(&id));
+    assert!(!store.list_keys().concat().contains(&bad.id));
 }

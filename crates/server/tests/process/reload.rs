@@ -2,15 +2,17 @@
 
 use std::{fs, path::PathBuf};
 
-use animal_store_test_servers::HttpClient;
-use serde_json::Value;
+use animal_store_test_servers::{HttpClient, Response};
+use serde_json::{Value, json};
 
-use crate::program::{Exited, Program, Running, TOKEN};
+use crate::program::{Exited, Program, Running, TOKEN, assert_members};
 
 const INVALID: &str = "SIGHUP: the configuration is invalid, nothing changes";
 const RELOADED: &str = "SIGHUP: these keys were reloaded";
 const RESTART: &str = "SIGHUP: these keys have changed, which needs a restart";
 const UNCHANGED: &str = "SIGHUP: the configuration has not changed";
+
+const SHOP: &str = "https://shop.example";
 
 /// A running program with a configuration file that changes.
 struct Reloaded {
@@ -24,7 +26,7 @@ impl Reloaded {
         let program = program.file("animal-store.toml", text);
         let file = program.directory().join("animal-store.toml");
         let mut running = program.start();
-        let client = HttpClient::new(running.address()).with_token(TOKEN);
+        let client = running.client();
         Self {
             running,
             file,
@@ -35,160 +37,128 @@ impl Reloaded {
     /// Waits for the next event of a reload.
     #[track_caller]
     fn next_event(&mut self, message: &str) -> Value {
-        let parse = |text: &str| serde_json::from_str::<Value>(text).ok();
-        let event = self
-            .running
-            .wait_for_next(|text| parse(text).filter(|event| event["target"] == "reload"));
+        let event = self.running.wait_for_next(|text| {
+            let event = serde_json::from_str::<Value>(text).ok();
+            event.filter(|event| event["target"] == "reload")
+        });
         assert_eq!(event["message"], message, "{event}");
         event
+    }
+
+    /// Replaces the file and sends SIGHUP.
+    #[track_caller]
+    fn replace(&self, text: &str) {
+        fs::write(&self.file, text).expect("a file");
+        self.running.signal("HUP");
     }
 
     /// Replaces the file, sends SIGHUP, and waits for the first event of the reload.
     #[track_caller]
     fn reload(&mut self, text: &str, message: &str) -> Value {
-        fs::write(&self.file, text).expect("a file");
-        self.running.signal("HUP");
+        self.replace(text);
         self.next_event(message)
     }
 
-    /// Sends a request with this id, which gets a 200 or a 404.
+    /// Sends a request with this id, which gets a 200, or for an id that begins with `error`, a 404.
     #[track_caller]
-    fn request(&self, id: &str, status: u16) {
-        let path = if status == 200 {
-            "/v1/pets"
+    fn request(&self, id: &str) {
+        let (path, status) = if id.starts_with("error") {
+            ("/v1/pets/1", 404)
         } else {
-            "/v1/pets/1"
+            ("/v1/pets", 200)
         };
-        self.client
-            .request("GET", path)
-            .header("X-Request-Id", id)
-            .send()
-            .assert_status(status);
+        let request = self.client.request("GET", path).header("X-Request-Id", id);
+        request.send().assert_status(status);
     }
 
-    /// Stops the program. Returns it and the ids of the requests that it has logged.
+    /// A list that a page of the shop requests.
     #[track_caller]
-    fn stop(self) -> (Exited, Vec<String>) {
+    fn list_of_page(&self) -> Response {
+        let list = self.client.request("GET", "/v1/pets");
+        list.header("Origin", SHOP).send()
+    }
+
+    /// Stops the program, and asserts the ids of the requests that it has logged.
+    #[track_caller]
+    fn assert_logged(self, ids: &[&str]) -> Exited {
         let exited = self.running.terminate();
-        let ids = exited
-            .requests()
-            .iter()
-            .filter_map(|event| Some(event["request_id"].as_str()?.to_owned()))
-            .collect();
-        (exited, ids)
+        exited.assert_code(0);
+        let lines = exited.requests();
+        let logged: Vec<_> = lines.iter().map(|line| &line["request_id"]).collect();
+        assert_eq!(logged, ids);
+        exited
     }
 }
 
 #[test]
 fn a_reload_changes_the_settings_that_no_other_source_outranks() {
-    let mut reloaded = Reloaded::start(
-        Program::with_key().env("ANIMAL_STORE_LOG__REQUESTS", "errors"),
-        "",
-    );
-    reloaded.request("info", 404);
+    let program = Program::with_key().set("log.requests", "errors");
+    let mut reloaded = Reloaded::start(program, "");
+    reloaded.request("error-info");
 
     // The outcome of a reload passes the new filter, whatever it is.
     let event = reloaded.reload("log = { requests = 'all', filter = 'off' }", RELOADED);
-    assert_eq!(
-        (&event["level"], &event["keys"]),
-        (&"INFO".into(), &"log.filter".into()),
-        "{event}"
-    );
-    reloaded.request("off", 404);
+    assert_members(&event, &json!({"level": "INFO", "keys": "log.filter"}));
+    reloaded.request("error-off");
     reloaded.reload("log.filter = 'debug'", RELOADED);
-    reloaded.request("success", 200);
-    reloaded.request("debug", 404);
-    assert_eq!(
-        reloaded.reload("log = { requests = 'all', filter = 'debug' }", UNCHANGED)["level"],
-        "INFO"
-    );
+    reloaded.request("success");
+    reloaded.request("error-debug");
+    let event = reloaded.reload("log = { requests = 'all', filter = 'debug' }", UNCHANGED);
+    assert_eq!(event["level"], "INFO");
 
-    let (exited, ids) = reloaded.stop();
-    assert_eq!(ids, ["info", "debug"]);
-    assert!(
-        exited
-            .events()
-            .iter()
-            .any(|event| event["level"] == "DEBUG"),
-        "{exited:?}"
-    );
+    let exited = reloaded.assert_logged(&["error-info", "error-debug"]);
+    exited.assert_has("DEBUG");
 }
 
 #[test]
 fn limits_of_rates_and_origins_are_reloaded_and_an_equal_limit_keeps_its_state() {
     let mut reloaded = Reloaded::start(Program::with_key(), "");
-    let origin = "https://shop.example";
-    let list = |reloaded: &Reloaded| {
-        reloaded
-            .client
-            .request("GET", "/v1/pets")
-            .header("Origin", origin)
-            .send()
+    let assert_allowed = |reloaded: &Reloaded, policy, origin| {
+        let list = reloaded.list_of_page();
+        list.assert_status(200)
+            .assert_header("RateLimit-Policy", policy)
+            .assert_header("Access-Control-Allow-Origin", origin);
     };
-    let assert_unlimited = |reloaded: &Reloaded| {
-        let response = list(reloaded);
-        response
-            .assert_status(200)
-            .assert_header("RateLimit", None)
-            .assert_header("Access-Control-Allow-Origin", None);
-    };
-    assert_unlimited(&reloaded);
+    assert_allowed(&reloaded, None, None);
 
-    let others = format!("http.cors_origins = '{origin}'\nhttp.rate_limit.per_second = 1000000\n");
+    let others = format!("http.cors_origins = '{SHOP}'\nhttp.rate_limit.per_second = 1000000\n");
     let event = reloaded.reload(&others, RELOADED);
-    assert_eq!(
-        event["keys"], "http.cors_origins,http.rate_limit.per_second",
-        "{event}"
-    );
-    let response = list(&reloaded);
-    response
-        .assert_status(200)
-        .assert_header("Access-Control-Allow-Origin", Some(origin));
-    response.assert_header("RateLimit-Policy", Some(r#""default";q=1000000;w=1"#));
+    let keys = "http.cors_origins,http.rate_limit.per_second";
+    assert_eq!(event["keys"], keys, "{event}");
+    let policy = r#""default";q=1000000;w=1"#;
+    assert_allowed(&reloaded, Some(policy), Some(SHOP));
 
-    reloaded.reload(
-        &format!("{others}http.auth_failures.per_minute = 1"),
-        RELOADED,
-    );
+    let failures = "http.auth_failures.per_minute = 1";
+    reloaded.reload(&format!("{others}{failures}"), RELOADED);
     let unknown = HttpClient::new(reloaded.running.address());
     unknown.get("/v1/pets").assert_status(401);
     unknown.get("/v1/pets").assert_status(429);
-    reloaded.reload("http.auth_failures.per_minute = 1", RELOADED);
+    reloaded.reload(failures, RELOADED);
     unknown.get("/v1/pets").assert_status(429);
 
     reloaded.reload("", RELOADED);
-    assert_unlimited(&reloaded);
+    assert_allowed(&reloaded, None, None);
 }
 
 #[test]
 fn an_invalid_file_changes_nothing() {
-    let mut reloaded = Reloaded::start(
-        Program::with_key(),
-        "log.filter = 'warn,animal_store_server=info'",
-    );
-    let secret = "top-secret";
-    let event = reloaded.reload(
-        &format!("log.filter = 'info'\nhttp.workers = 0\nlog.lvl = '{secret}'"),
-        INVALID,
-    );
-    let reason = event["reason"].as_str().expect("a reason");
-    assert!(
-        event["level"] == "ERROR" && reason.contains("http.workers") && reason.contains("log.lvl"),
-        "{event}"
-    );
-    let event = reloaded.reload(&format!("log.filter = 'info'\n{secret}"), INVALID);
-    assert_eq!(
-        event["reason"],
-        "animal-store.toml, line 2, column 11: not valid TOML: key with no value, expected `=`",
-        "{event}"
-    );
-    reloaded.request("hidden", 200);
+    let hidden = "log.filter = 'warn,animal_store_server=info'";
+    let mut reloaded = Reloaded::start(Program::with_key(), hidden);
+    let values = "log.filter = 'info'\nhttp.workers = 0\nlog.lvl = 'top-secret'";
+    let event = reloaded.reload(values, INVALID);
+    assert_eq!(event["level"], "ERROR");
+    let reason = event["reason"].to_string();
+    assert!(reason.contains("http.workers") && reason.contains("log.lvl"));
+    let event = reloaded.reload("log.filter = 'info'\ntop-secret", INVALID);
+    let reason =
+        "animal-store.toml, line 2, column 11: not valid TOML: key with no value, expected `=`";
+    assert_eq!(event["reason"], reason);
+    reloaded.request("hidden");
 
     reloaded.reload("log.filter = 'info'", RELOADED);
-    reloaded.request("shown", 200);
-    let (exited, ids) = reloaded.stop();
-    assert_eq!((exited.code, ids), (Some(0), vec!["shown".to_owned()]));
-    assert!(!exited.output().contains(secret), "{exited:?}");
+    reloaded.request("shown");
+    let exited = reloaded.assert_logged(&["shown"]);
+    exited.assert_lacks("top-secret");
 }
 
 #[test]
@@ -198,50 +168,32 @@ fn a_key_that_needs_a_restart_is_reported_by_each_reload_without_its_value() {
     let file = "keys.memory.tokens_file = 'tokens'\n";
     let mut reloaded = Reloaded::start(program, file);
 
-    let secret = "top-secret-2";
-    fs::write(&tokens, secret).expect("a file");
+    fs::write(&tokens, "top-secret-2").expect("a file");
     let event = reloaded.reload(&format!("{file}http.workers = 1"), RESTART);
-    reloaded.reload(
-        &format!("{file}http.workers = 1\nlog.requests = 'errors'"),
-        RELOADED,
-    );
-    assert_eq!(reloaded.next_event(RESTART)["keys"], event["keys"]);
-    assert_eq!(
-        (&event["level"], &event["keys"]),
-        (&"WARN".into(), &"http.workers,keys.memory.tokens".into())
-    );
+    let expected = json!({"level": "WARN", "keys": "http.workers,keys.memory.tokens"});
+    assert_members(&event, &expected);
+    let both = format!("{file}http.workers = 1\nlog.requests = 'errors'");
+    reloaded.reload(&both, RELOADED);
+    assert_members(&reloaded.next_event(RESTART), &expected);
     fs::write(&tokens, TOKEN).expect("a file");
     reloaded.reload(&format!("{file}log.requests = 'errors'"), UNCHANGED);
 
-    let exited = reloaded.stop().0;
-    assert!(
-        ![TOKEN, secret]
-            .iter()
-            .any(|secret| exited.output().contains(secret)),
-        "{exited:?}"
-    );
+    let exited = reloaded.assert_logged(&[]);
+    exited.assert_lacks(TOKEN).assert_lacks("top-secret-2");
 }
 
 #[test]
 fn several_signals_at_once_end_with_the_last_file() {
     let mut reloaded = Reloaded::start(Program::with_key(), "");
-    for text in ["log.requests = 'all'", "log.requests = 'errors'"].repeat(10) {
-        fs::write(&reloaded.file, text).expect("a file");
-        reloaded.running.signal("HUP");
+    for _ in 0..10 {
+        reloaded.replace("log.requests = 'all'");
+        reloaded.replace("log.requests = 'errors'");
     }
-    fs::write(
-        &reloaded.file,
-        "log = { requests = 'errors', filter = 'debug' }",
-    )
-    .expect("a file");
-    reloaded.running.signal("HUP");
-    reloaded.running.wait_for_log(|event| {
-        event["keys"]
-            .as_str()
-            .is_some_and(|keys| keys.starts_with("log.filter"))
-    });
+    reloaded.replace("log = { requests = 'errors', filter = 'debug' }");
+    let is_last = |event: &Value| event["keys"].to_string().contains("log.filter");
+    reloaded.running.wait_for_log(is_last);
 
-    reloaded.request("success", 200);
-    reloaded.request("error", 404);
-    assert_eq!(reloaded.stop().1, ["error"]);
+    reloaded.request("success");
+    reloaded.request("error");
+    reloaded.assert_logged(&["error"]);
 }

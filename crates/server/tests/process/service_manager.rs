@@ -24,48 +24,33 @@ fn the_manager_is_notified_of_the_start_and_lets_a_stop_take_five_seconds_longer
     let receive = || {
         let mut buffer = [0; 1024];
         let length = socket.recv(&mut buffer).expect("a notification");
-        str::from_utf8(&buffer[..length])
-            .expect("UTF-8")
-            .lines()
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
+        let text = str::from_utf8(&buffer[..length]).expect("UTF-8");
+        text.trim_end().replace('\n', " ")
     };
-    let mut running = program.env("ANIMAL_STORE_SHUTDOWN__TIMEOUT", "90s").start();
+    let mut running = program.set("shutdown.timeout", "90s").start();
     let address = running.address();
-    assert_eq!(
-        receive(),
-        [
-            "READY=1".to_owned(),
-            format!("STATUS=listening on {address}")
-        ]
-    );
+    assert_eq!(receive(), format!("READY=1 STATUS=listening on {address}"));
 
     running.signal("TERM");
-    assert_eq!(
-        receive(),
-        [
-            "STOPPING=1",
-            "EXTEND_TIMEOUT_USEC=95000000",
-            "STATUS=shutting down"
-        ]
-    );
-    assert_eq!(running.wait().code, Some(0));
+    let stopping = "STOPPING=1 EXTEND_TIMEOUT_USEC=95000000 STATUS=shutting down";
+    assert_eq!(receive(), stopping);
+    running.wait().assert_code(0);
 }
 
 #[test]
 fn a_manager_that_does_not_receive_delays_neither_requests_nor_the_end() {
     let (_socket, folder, full) = managed();
-    let mut sent = Ok(0);
-    while sent.is_ok() {
+    let path = folder.path().join("notify");
+    let send = || {
         // A socket of its own for each, because a sender has a limit of its own.
         let sender = UnixDatagram::unbound().expect("a socket");
         sender.set_nonblocking(true).expect("an option");
-        sent = sender.send_to(b"full", folder.path().join("notify"));
-    }
+        sender.send_to(b"full", &path)
+    };
+    while send().is_ok() {}
     let with = |socket| {
-        Program::with_key()
-            .env("NOTIFY_SOCKET", socket)
-            .env("LISTEN_FDS", "")
+        let program = Program::with_key().env("LISTEN_FDS", "");
+        program.env("NOTIFY_SOCKET", socket)
     };
     // A notification waits for room in the queue. Without the name of a socket, there is no manager.
     for (program, fails) in [
@@ -73,16 +58,14 @@ fn a_manager_that_does_not_receive_delays_neither_requests_nor_the_end() {
         (with("/missing/notify"), true),
         (with(""), false),
     ] {
-        let mut running = program.env("ANIMAL_STORE_LOG__FILTER", "debug").start();
+        let mut running = program.set("log.filter", "debug").start();
         let client = HttpClient::new(running.address());
         for _ in 0..100 {
-            assert_eq!(client.get("/v1/pets").status, 401);
+            client.get("/v1/pets").assert_status(401);
         }
         let exited = running.terminate();
-        let has_failed = exited
-            .assert_success()
-            .output()
-            .contains("the service manager cannot be notified");
-        assert_eq!(has_failed, fails, "{exited:?}");
+        let output = exited.assert_success().output();
+        let has_failed = output.contains("the service manager cannot be notified");
+        assert_eq!(has_failed, fails, "{output}");
     }
 }

@@ -7,19 +7,37 @@ use std::{
     time::{Duration, Instant},
 };
 
-use animal_store_test_servers::{HttpClient, PostgresServer, wait_until};
+use animal_store_test_servers::{PostgresServer, RawConnection, wait_until};
 
 use crate::{
     pets::{begin_create, create_request, status},
     program::{Program, Running, TOKEN, metric, terminal},
 };
 
+/// The shell scripts need the programs on it.
+const PATH: &str = "/usr/bin:/bin";
+
 /// A program with a drain delay, which may be five minutes.
 fn start_with_drain_delay(delay: &str) -> Running {
-    let program = Program::with_key().env("ANIMAL_STORE_SHUTDOWN__TIMEOUT", "10m");
-    program
-        .env("ANIMAL_STORE_SHUTDOWN__DRAIN_DELAY", delay)
+    let program = Program::with_key().set("shutdown.timeout", "10m");
+    program.set("shutdown.drain_delay", delay).start()
+}
+
+/// Starts a program over a server of PostgreSQL that may not respond for a minute.
+fn start_with_postgres(server: &PostgresServer, shutdown_timeout: &str) -> Running {
+    Program::with_postgres(&server.url("postgres"))
+        .set("storage.postgres.timeout", "1m")
+        .set("shutdown.timeout", shutdown_timeout)
         .start()
+}
+
+/// Suspends the server, sends a create, and returns it when it is in flight.
+fn hang(server: &PostgresServer, running: &mut Running) -> RawConnection {
+    let management = running.management_address();
+    server.pause();
+    let hanging = create_request(running.address(), "Tom").begin();
+    wait_until(|| metric(management, "animal_store_http_requests_in_flight") == 1);
+    hanging.expect("a connection")
 }
 
 /// Sends the first signal, and the second one as soon as it counts: after a second. There is no event to wait for.
@@ -36,15 +54,8 @@ fn signal_twice(running: &mut Running, signals: [&str; 2]) {
 fn a_second_signal_ends_the_process_at_once_with_an_error_only_if_requests_are_in_flight() {
     let server = PostgresServer::start();
     for signals in [["TERM", "INT"], ["INT", "TERM"]] {
-        let mut running = Program::with_postgres(&server.url("postgres"))
-            .env("ANIMAL_STORE_STORAGE__POSTGRES__TIMEOUT", "1m")
-            .env("ANIMAL_STORE_SHUTDOWN__TIMEOUT", "2m")
-            .start();
-        let address = running.address();
-        let management = running.management_address();
-        server.pause();
-        let hanging = create_request(address, TOKEN, "Tom").begin().unwrap();
-        wait_until(|| metric(management, "animal_store_http_requests_in_flight") == 1);
+        let mut running = start_with_postgres(&server, "2m");
+        let hanging = hang(&server, &mut running);
         signal_twice(&mut running, signals);
         running.wait().assert_error(1, &["signal", "cut off"]);
         drop(hanging);
@@ -58,10 +69,8 @@ fn a_second_signal_ends_the_process_at_once_with_an_error_only_if_requests_are_i
 
 #[test]
 fn signals_that_arrive_together_are_one_and_requests_in_flight_are_completed() {
-    let mut running = Program::with_key()
-        .env("ANIMAL_STORE_LOG__FILTER", "debug")
-        .start();
-    let mut connection = begin_create(running.address(), TOKEN);
+    let mut running = Program::with_key().set("log.filter", "debug").start();
+    let mut connection = begin_create(running.address());
     connection.response().assert_status(100);
     // Both arrive as soon as the process continues.
     for signal in ["STOP", "TERM", "INT", "CONT"] {
@@ -69,26 +78,25 @@ fn signals_that_arrive_together_are_one_and_requests_in_flight_are_completed() {
     }
     running.wait_for_event("a second signal was ignored: it arrived within a second of the first");
     connection.send(r#"{"name":"Rex","categoryId":1}"#);
-    assert_eq!(connection.response().status, 201);
+    connection.response().assert_status(201);
     running.wait().assert_success();
 }
 
 #[test]
 fn sigterm_waits_for_the_drain_delay_while_ready_is_503_and_sigint_skips_it() {
-    let mut running = start_with_drain_delay("3s");
-    let (address, management) = (running.address(), running.management_address());
-    let start = Instant::now();
+    let mut draining = start_with_drain_delay("5m");
+    draining.address();
+    draining.signal("TERM");
+    draining.wait_for_event("shutting down");
+    draining.management().get("/ready").assert_status(503);
+    assert_eq!(status(draining.address(), TOKEN), 200);
 
-    running.signal("TERM");
-    running.wait_for_event("shutting down");
-    assert_eq!(HttpClient::new(management).get("/ready").status, 503);
-    assert_eq!(status(address, TOKEN), 200);
-    running.wait().assert_success();
-    assert!(
-        start.elapsed() >= Duration::from_secs(3),
-        "{:?}",
-        start.elapsed()
-    );
+    let mut running = start_with_drain_delay("1s");
+    running.address();
+    let start = Instant::now();
+    running.terminate().assert_success();
+    let elapsed = start.elapsed();
+    assert!(elapsed >= Duration::from_secs(1), "{elapsed:?}");
 
     let mut running = start_with_drain_delay("5m");
     running.address();
@@ -99,22 +107,17 @@ fn sigterm_waits_for_the_drain_delay_while_ready_is_503_and_sigint_skips_it() {
 #[test]
 fn a_signal_during_the_start_ends_it_gracefully() {
     for signal in ["TERM", "INT"] {
-        let folder = tempfile::TempDir::new().unwrap();
+        let folder = tempfile::tempdir().expect("a folder");
         let pipe = folder.path().join("animal-store.toml");
-        assert!(
-            Command::new("mkfifo")
-                .arg(&pipe)
-                .status()
-                .unwrap()
-                .success()
-        );
-        let running = Program::with_key()
-            .args(&["--config", pipe.to_str().unwrap()])
-            .start();
+        let made = Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.expect("mkfifo is installed").success());
+        let program = Program::with_key().args("--config").arg(&pipe);
+        let running = program.start();
         // Opening a named pipe waits for its reader: the program reads its configuration, and gets none.
-        let configuration = OpenOptions::new().write(true).open(&pipe).unwrap();
+        let configuration = OpenOptions::new().write(true).open(&pipe).expect("a pipe");
         running.signal(signal);
-        assert!(running.wait().assert_success().stdout.is_empty());
+        let exited = running.wait();
+        assert!(exited.assert_success().stdout.is_empty(), "{exited:?}");
         drop(configuration);
     }
 }
@@ -133,32 +136,27 @@ fn sighup_ends_the_process_gracefully_if_its_terminal_has_hung_up() {
     running.wait().assert_success();
 }
 
-#[test]
-fn sighup_ends_the_process_gracefully_if_the_leader_of_its_session_has_ended_and_its_terminal_stays()
- {
-    let (_shown, stdin) = terminal();
-    // The leader is the process that the test has started. A job in the background has another standard input.
-    let leader = r#"exec setsid --ctty bash -c '"$@" <&3 & wait' bash "$@" 3<&0"#;
-    let program = Program::with_key().run_by_shell(leader);
-    let mut running = program
-        .env("PATH", "/usr/bin:/bin")
-        .standard_input(stdin)
-        .start();
+/// Starts a program by a script that makes a session on a terminal, which this test keeps open.
+fn start_in_session(script: &str) -> (Running, std::fs::File) {
+    let (shown, stdin) = terminal();
+    let program = Program::with_key().run_by_shell(script).env("PATH", PATH);
+    let mut running = program.standard_input(stdin).start();
     running.address();
+    (running, shown)
+}
+
+#[test]
+fn sighup_ends_the_process_if_the_leader_of_its_session_has_ended_and_its_terminal_stays() {
+    // The leader is the process that the test has started. A job in the background has another standard input.
+    let script = r#"exec setsid --ctty bash -c '"$@" <&3 & wait' bash "$@" 3<&0"#;
+    let (mut running, _shown) = start_in_session(script);
     running.signal("KILL");
     running.wait_for_event("all requests were completed");
 }
 
 #[test]
 fn sighup_of_another_process_reloads_if_the_session_has_its_leader() {
-    let (_shown, stdin) = terminal();
-    let leader = r#"exec setsid --ctty "$@""#;
-    let program = Program::with_key().run_by_shell(leader);
-    let mut running = program
-        .env("PATH", "/usr/bin:/bin")
-        .standard_input(stdin)
-        .start();
-    running.address();
+    let (mut running, _shown) = start_in_session(r#"exec setsid --ctty "$@""#);
     running.signal("HUP");
     running.wait_for_event("SIGHUP: the configuration has not changed");
     running.terminate().assert_success();
@@ -169,35 +167,20 @@ fn sighup_of_another_process_reloads_if_the_session_has_its_leader() {
 #[test]
 fn while_postgresql_is_frozen_sigterm_ends_the_process_by_its_deadline() {
     let server = PostgresServer::start();
-    let program = |timeout: &str| {
-        let program = Program::with_postgres(&server.url("postgres"))
-            .env("ANIMAL_STORE_SHUTDOWN__TIMEOUT", timeout);
-        let mut running = program
-            .env("ANIMAL_STORE_STORAGE__POSTGRES__TIMEOUT", "1m")
-            .start();
-        let address = running.address();
-        create_request(address, TOKEN, "Rex")
-            .send()
-            .assert_status(201);
-        (running, address)
-    };
-    let (idle, _) = program("2m");
-    let (mut busy, address) = program("2s");
-    let in_flight = "animal_store_http_requests_in_flight";
-    let management = busy.management_address();
-    server.pause();
-    let mut hanging = create_request(address, TOKEN, "Tom").begin().unwrap();
-    wait_until(|| metric(management, in_flight) == 1);
+    let mut idle = start_with_postgres(&server, "2m");
+    let mut busy = start_with_postgres(&server, "2s");
+    for running in [&mut idle, &mut busy] {
+        let created = create_request(running.address(), "Rex").send();
+        created.assert_status(201);
+    }
+    let mut hanging = hang(&server, &mut busy);
 
-    busy.terminate()
-        .assert_error(1, &["shutdown timeout", "cut off: 1"]);
+    let exited = busy.terminate();
+    exited.assert_error(1, &["shutdown timeout", "cut off: 1"]);
     hanging.assert_closed();
     let start = Instant::now();
-    assert_eq!(idle.terminate().code, Some(0));
-    assert!(
-        start.elapsed() < Duration::from_secs(30),
-        "{:?}",
-        start.elapsed()
-    );
+    idle.terminate().assert_code(0);
+    let elapsed = start.elapsed();
+    assert!(elapsed < Duration::from_secs(30), "{elapsed:?}");
     server.resume();
 }

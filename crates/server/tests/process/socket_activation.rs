@@ -7,11 +7,12 @@ use std::{
 };
 
 use animal_store_test_servers::HttpClient;
+use serde_json::json;
 use tempfile::TempDir;
 
 use crate::{
     pets::status,
-    program::{Program, TOKEN},
+    program::{Program, TOKEN, assert_members},
 };
 
 /// Passes this socket to the program as one of this number of sockets, all of them the same, as systemd does.
@@ -25,78 +26,59 @@ fn with_sockets(program: Program, socket: impl Into<OwnedFd>, count: usize) -> P
 
 /// A program with the default drain delay, which gets a duplicate of this socket.
 fn with_socket(listener: &TcpListener) -> Program {
-    let program = Program::with_key().env("ANIMAL_STORE_SHUTDOWN__DRAIN_DELAY", "");
+    let program = Program::with_key().set("shutdown.drain_delay", "");
     with_sockets(program, listener.try_clone().expect("a duplicate"), 1)
 }
 
 #[test]
 fn another_number_or_kind_of_sockets_is_an_error() {
-    let tcp = || TcpListener::bind("127.0.0.1:0").unwrap();
-    let not_connected = TcpStream::connect(tcp().local_addr().unwrap()).unwrap();
-    let folder = TempDir::new().unwrap();
-    let with_path = UnixListener::bind(folder.path().join("http.sock")).unwrap();
+    let tcp = || TcpListener::bind("127.0.0.1:0").expect("a port");
+    // Its peer is closed at once: bash takes a connected socket for a remote shell.
+    let stream = TcpStream::connect(tcp().local_addr().expect("an address"));
+    let udp = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let folder = TempDir::new().expect("a folder");
+    let unix = UnixListener::bind(folder.path().join("http.sock")).expect("a socket");
+    let file = tempfile::tempfile().expect("a file");
+    let no_socket = "no listening TCP socket";
     for (socket, count, message) in [
+        (stream.expect("connected").into(), 1, "does not listen"),
         (OwnedFd::from(tcp()), 2, "passed 2 sockets"),
-        (
-            UdpSocket::bind("127.0.0.1:0").unwrap().into(),
-            1,
-            "no listening TCP socket",
-        ),
-        (with_path.into(), 1, "no listening TCP socket"),
-        (
-            tempfile::tempfile().unwrap().into(),
-            1,
-            "no listening TCP socket",
-        ),
-        (not_connected.into(), 1, "does not listen"),
+        (udp.into(), 1, no_socket),
+        (unix.into(), 1, no_socket),
+        (file.into(), 1, no_socket),
     ] {
-        with_sockets(Program::with_key(), socket, count)
-            .run()
-            .assert_error(1, &[message, "LISTEN_FDS"]);
+        let exited = with_sockets(Program::with_key(), socket, count).run();
+        exited.assert_error(1, &[message, "LISTEN_FDS"]);
     }
 }
 
 #[test]
 fn a_socket_is_served_in_place_of_the_configured_address_and_passed_on_without_a_drain_delay() {
-    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = socket.local_addr().unwrap();
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let mut first = with_socket(&socket)
-        .env(
-            "ANIMAL_STORE_HTTP__LISTEN",
-            &taken.local_addr().unwrap().to_string(),
-        )
-        .start();
+    let bind = || TcpListener::bind("127.0.0.1:0").expect("a port");
+    let socket = bind();
+    let address = socket.local_addr().expect("an address");
+    let taken = bind();
+    let taken = taken.local_addr().expect("an address").to_string();
+    // The default drain delay of another socket is five seconds.
+    let mut first = with_socket(&socket).set("http.listen", &taken).start();
     let event = first.wait_for_event("listening");
-    assert_eq!(
-        (&event["inherited"], &event["address"]),
-        (&true.into(), &address.to_string().into()),
-        "{event}"
-    );
+    assert_members(&event, &json!({"inherited": true, "address": address}));
     assert_eq!(status(address, TOKEN), 200);
-    let events = first.terminate().assert_success().events();
-
+    let exited = first.terminate();
+    exited.assert_success();
     let time = |message: &str| {
-        let event = events
-            .iter()
-            .find(|event| event["message"] == message)
-            .expect("an event");
-        humantime::parse_rfc3339(event["timestamp"].as_str().expect("a text")).expect("RFC 3339")
+        let events = exited.events_of(message);
+        let time = events[0]["timestamp"].as_str().expect("a text");
+        humantime::parse_rfc3339(time).expect("RFC 3339")
     };
-    let end = time("all requests were completed")
-        .duration_since(time("shutting down"))
-        .expect("it is later");
-    assert!(
-        end < Duration::from_secs(5),
-        "the default for another socket: {end:?}"
-    );
+    let duration = time("all requests were completed").duration_since(time("shutting down"));
+    let duration = duration.expect("it is later");
+    assert!(duration < Duration::from_secs(5), "{duration:?}");
 
     // A connection that waits between two processes is served by the second.
-    let mut waiting = HttpClient::new(address)
-        .with_token(TOKEN)
-        .request("GET", "/v1/pets")
-        .begin()
-        .unwrap();
+    let client = HttpClient::new(address).with_token(TOKEN);
+    let waiting = client.request("GET", "/v1/pets").begin();
     let _second = with_socket(&socket).start();
-    assert_eq!(waiting.response().status, 200);
+    let response = waiting.expect("a connection").response();
+    response.assert_status(200);
 }

@@ -10,8 +10,9 @@ use diesel::{Connection, SqliteConnection, connection::SimpleConnection};
 use tempfile::TempDir;
 
 use crate::{
+    keys::NewKey,
     pets::pages,
-    program::{Exited, LONG_TIMEOUT, Program, TOKEN},
+    program::{Exited, LONG_TIMEOUT, Program},
 };
 
 /// A storage of pets, empty at first.
@@ -29,7 +30,7 @@ impl Store {
     pub(crate) fn postgres() -> Self {
         let store = Self::Postgres(PgDatabase::new());
         // It logs that it changes the schema.
-        store.succeed(&["migrate"]);
+        store.succeed("migrate");
         store
     }
 
@@ -39,64 +40,69 @@ impl Store {
         [Self::sqlite(), Self::postgres()]
     }
 
-    /// Path of the SQLite file.
-    fn path(folder: &TempDir) -> String {
-        folder
-            .path()
-            .join("animal-store.db")
-            .to_str()
-            .expect("UTF-8")
-            .to_owned()
+    /// The folder of the SQLite file.
+    pub(crate) fn folder(&self) -> &Path {
+        match self {
+            Self::Sqlite(folder) => folder.path(),
+            Self::Postgres(_) => panic!("not a file"),
+        }
     }
 
-    /// A program over the store, with the API key [`TOKEN`].
-    pub(crate) fn program(&self) -> Program {
+    /// The SQLite file, which is the default one in its folder.
+    pub(crate) fn path(&self) -> String {
+        let path = self.folder().join("animal-store.db");
+        path.to_str().expect("UTF-8").to_owned()
+    }
+
+    fn backend(&self) -> &'static str {
         match self {
-            Self::Sqlite(folder) => Program::with_key()
-                .env("ANIMAL_STORE_STORAGE__BACKEND", "sqlite")
-                .env("ANIMAL_STORE_STORAGE__SQLITE__PATH", &Self::path(folder)),
-            Self::Postgres(database) => Program::with_postgres(database.url()),
+            Self::Sqlite(_) => "sqlite",
+            Self::Postgres(_) => "postgres",
         }
+    }
+
+    /// Keys of the configuration, with their values.
+    fn settings(&self) -> [(&'static str, String); 3] {
+        let place = match self {
+            Self::Sqlite(_) => ("storage.sqlite.path", self.path()),
+            Self::Postgres(database) => ("storage.postgres.url", database.url().to_owned()),
+        };
+        let backend = ("storage.backend", self.backend().to_owned());
+        let timeout = ("storage.postgres.timeout", LONG_TIMEOUT.to_owned());
+        [place, backend, timeout]
+    }
+
+    /// A program over the store, with the API key [`TOKEN`](crate::program::TOKEN).
+    pub(crate) fn program(&self) -> Program {
+        let mut program = Program::with_key();
+        for (key, value) in self.settings() {
+            program = program.set(key, &value);
+        }
+        program
     }
 
     /// A program over the store with API keys of its own.
     pub(crate) fn with_own_keys(&self) -> Program {
-        let backend = if let Self::Sqlite(_) = self {
-            "sqlite"
-        } else {
-            "postgres"
-        };
-        self.program().env("ANIMAL_STORE_KEYS__BACKEND", backend)
+        self.program().set("keys.backend", self.backend())
     }
 
     /// A configuration file of the store, with API keys as these lines of TOML say.
     pub(crate) fn config(&self, keys: &str) -> String {
-        let storage = match self {
-            Self::Sqlite(folder) => format!(
-                "backend = \"sqlite\"\nsqlite.path = \"{}\"",
-                Self::path(folder)
-            ),
-            Self::Postgres(database) => format!(
-                "backend = \"postgres\"\npostgres.url = \"{}\"\npostgres.timeout = \"{LONG_TIMEOUT}\"",
-                database.url()
-            ),
-        };
-        format!("[storage]\n{storage}\n[keys]\n{keys}\n")
+        let settings = self.settings();
+        let lines = settings.map(|(key, value)| format!("{key} = \"{value}\"\n"));
+        format!("{}[keys]\n{keys}\n", lines.concat())
     }
 
     /// Whether the SQLite file exists.
     pub(crate) fn has_file(&self) -> bool {
-        matches!(self, Self::Sqlite(folder) if Path::new(&Self::path(folder)).exists())
+        Path::new(&self.path()).exists()
     }
 
     /// Executes SQL in the store.
     #[track_caller]
     pub(crate) fn execute(&self, sql: &str) {
         match self {
-            Self::Sqlite(_) => self
-                .connection()
-                .batch_execute(sql)
-                .expect("it is executed"),
+            Self::Sqlite(_) => self.connection().batch_execute(sql).expect("executed"),
             Self::Postgres(database) => drop(database.sql(sql)),
         }
     }
@@ -104,49 +110,60 @@ impl Store {
     /// A connection to the SQLite file.
     #[track_caller]
     pub(crate) fn connection(&self) -> SqliteConnection {
-        let Self::Sqlite(folder) = self else {
-            panic!("not a file")
-        };
-        SqliteConnection::establish(&Self::path(folder)).expect("a connection")
+        SqliteConnection::establish(&self.path()).expect("a connection")
     }
 
     /// Runs a command over the store.
     #[track_caller]
-    pub(crate) fn run(&self, args: &[&str]) -> Exited {
-        self.program().args(args).run()
+    pub(crate) fn run(&self, line: &str) -> Exited {
+        self.program().args(line).run()
     }
 
     /// Runs a command that succeeds. Returns the lines of its standard output.
     #[track_caller]
-    pub(crate) fn succeed(&self, args: &[&str]) -> Vec<String> {
-        let exited = self.run(args);
-        assert_eq!(exited.code, Some(0), "{exited:?}");
-        exited.stdout
+    pub(crate) fn succeed(&self, line: &str) -> Vec<String> {
+        self.program().args(line).succeed().stdout
+    }
+
+    /// Runs `keys` over the API keys of the store. Creates the store if it does not exist.
+    #[track_caller]
+    pub(crate) fn keys(&self, line: &str) -> Exited {
+        self.with_own_keys().args("keys").args(line).run()
+    }
+
+    /// The JSON of the API keys of the store.
+    #[track_caller]
+    pub(crate) fn list_keys(&self) -> Vec<String> {
+        let listed = self.keys("list --json");
+        listed.assert_success();
+        listed.stdout
+    }
+
+    /// Creates an API key of the store.
+    #[track_caller]
+    pub(crate) fn create_key(&self) -> NewKey {
+        NewKey::printed(&self.keys("create --create --label shop"))
     }
 
     /// Imports the text of a file under a name of its own, and asserts that each line was imported.
     #[track_caller]
     pub(crate) fn import(&self, text: &str) {
         static IMPORTS: AtomicUsize = AtomicUsize::new(0);
-        let name = IMPORTS.fetch_add(1, Ordering::Relaxed).to_string();
-        let exited = self
-            .program()
-            .args(&["pets", "import", "-", "--create", "--name", &name])
-            .stdin(text)
-            .run();
-        assert_eq!(exited.code, Some(0), "{exited:?}");
+        let name = IMPORTS.fetch_add(1, Ordering::Relaxed);
+        let import = format!("pets import - --create --name {name}");
+        self.program().args(&import).stdin(text).succeed();
     }
 
     /// The bodies of all pages, as a client that follows the links gets them.
     #[track_caller]
     pub(crate) fn pages(&self) -> Vec<String> {
-        pages(self.program().start().address(), TOKEN)
+        pages(self.program().start().address())
     }
 
     /// The lines of an export, sorted, without ids.
     #[track_caller]
     pub(crate) fn pets(&self) -> Vec<String> {
-        without_ids(&self.succeed(&["pets", "export"]))
+        without_ids(&self.succeed("pets export"))
     }
 }
 
@@ -172,22 +189,18 @@ const ODD_NAMES: [&str; 8] = [
 
 /// Lines of NDJSON, made elsewhere: pets with odd names and all statuses, and with ids, which an import ignores.
 pub(crate) fn odd_pets(count: usize) -> Vec<String> {
+    let statuses = [
+        "",
+        r#","status":"available""#,
+        r#","status":"pending""#,
+        r#","status":"sold""#,
+    ];
     let line = |number: usize| {
-        let name = ODD_NAMES
-            .get(number % 20)
-            .map_or_else(|| format!("pet {number}"), |name| format!("{name}{number}"));
-        let status = [
-            "",
-            r#","status":"available""#,
-            r#","status":"pending""#,
-            r#","status":"sold""#,
-        ][number % 4];
+        let id = number * 3 + 1;
+        let name = format!("{}{number}", ODD_NAMES[number / 4 % 8]);
         let name = serde_json::Value::from(name);
-        format!(
-            r#"{{"id":{},"name":{name},"categoryId":{}{status}}}"#,
-            number * 3 + 1,
-            number % 1000 + 1
-        )
+        let status = statuses[number % 4];
+        format!(r#"{{"id":{id},"name":{name},"categoryId":{number}{status}}}"#)
     };
     (0..count).map(line).collect()
 }

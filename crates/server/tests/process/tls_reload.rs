@@ -3,9 +3,10 @@
 use std::{fs, net::SocketAddr, os::unix::fs::symlink, path::PathBuf, time::UNIX_EPOCH};
 
 use animal_store_test_servers::{Certificates, RawConnection};
+use serde_json::{Value, json};
 
 use crate::{
-    program::{Exited, Running},
+    program::{Exited, Running, assert_members},
     tls::{self, GET, has_response, s_client},
 };
 
@@ -18,7 +19,6 @@ struct Replaced {
     running: Running,
     address: SocketAddr,
     folder: PathBuf,
-    first_authority: PathBuf,
     connection: RawConnection,
 }
 
@@ -26,36 +26,29 @@ impl Replaced {
     fn start() -> Self {
         let (program, certificates) = tls::program();
         let folder = program.directory().to_owned();
-        let first_authority = folder.join("first-authority.pem");
-        fs::copy(&certificates.authority, &first_authority).expect("a file");
+        let first = folder.join("first-authority.pem");
+        fs::copy(&certificates.authority, &first).expect("a file");
         symlink(".", folder.join("data")).expect("a link");
-        let files = program.env("ANIMAL_STORE_HTTP__TLS__CERT_FILE", "data/server.pem");
-        let mut running = files
-            .env("ANIMAL_STORE_HTTP__TLS__KEY_FILE", "data/server-key.pem")
+        let mut running = program
+            .set("http.tls.cert_file", "data/server.pem")
+            .set("http.tls.key_file", "data/server-key.pem")
             .start();
         let address = running.address();
-        let connection = RawConnection::open_tls(address, &first_authority);
         let mut replaced = Self {
             running,
             address,
             folder,
-            first_authority,
-            connection,
+            connection: RawConnection::open_tls(address, &first),
         };
-        replaced.assert_first(true);
+        replaced.assert_signed_by("first-authority.pem");
         replaced
     }
 
     /// Asserts which authority has signed the certificate of new connections, and that the open one goes on.
     #[track_caller]
-    fn assert_first(&mut self, is_first: bool) {
-        let second = self.folder.join("data/authority.pem");
-        let authority = if is_first {
-            &self.first_authority
-        } else {
-            &second
-        };
-        assert!(has_response(&s_client(self.address, authority, &[])));
+    fn assert_signed_by(&mut self, authority: &str) {
+        let output = s_client(self.address, &self.folder.join(authority), "");
+        assert!(has_response(&output), "{output}");
         self.connection.send(GET);
         self.connection.response().assert_status(200);
     }
@@ -63,11 +56,9 @@ impl Replaced {
 
 #[track_caller]
 fn assert_once(exited: &Exited, level: &str, text: &str) {
-    let events = exited.events();
-    let found = events
-        .iter()
-        .filter(|event| event["level"] == level && event["message"].to_string().contains(text));
-    assert_eq!(found.count(), 1, "{events:?}");
+    let mut events = exited.events();
+    events.retain(|event| event["level"] == level && event["message"].to_string().contains(text));
+    assert_eq!(events.len(), 1, "{exited:?}");
 }
 
 #[test]
@@ -75,50 +66,40 @@ fn a_renewed_certificate_is_used_and_one_that_has_expired_causes_one_warning() {
     let mut replaced = Replaced::start();
     Certificates::make(&replaced.folder);
     let event = replaced.running.wait_for_event(REPLACED);
-    assert_eq!(
-        (&event["level"], &event["expires"]),
-        (&"INFO".into(), &"4096-01-01T00:00:00Z".into()),
-        "{event}"
-    );
-    replaced.assert_first(false);
+    let expires = "4096-01-01T00:00:00Z";
+    assert_members(&event, &json!({"level": "INFO", "expires": expires}));
+    replaced.assert_signed_by("data/authority.pem");
 
     Certificates::make_until(&replaced.folder, UNIX_EPOCH);
-    replaced.running.wait_for_log(|event| {
-        event["message"] == REPLACED && event["expires"] != "4096-01-01T00:00:00Z"
-    });
+    let is_second = |event: &Value| event["message"] == REPLACED && event["expires"] != expires;
+    replaced.running.wait_for_log(is_second);
     assert_once(&replaced.running.terminate(), "WARN", "has expired");
 }
 
 #[test]
 fn a_broken_pair_keeps_the_certificate_and_is_logged_once_until_a_link_leads_to_another_pair() {
     let mut replaced = Replaced::start();
-    fs::copy(
-        replaced.folder.join("client-key.pem"),
-        replaced.folder.join("server-key.pem"),
-    )
-    .expect("a file");
+    let folder = replaced.folder.clone();
+    let [other_key, key] = ["client-key.pem", "server-key.pem"].map(|name| folder.join(name));
+    fs::copy(other_key, key).expect("a file");
     let event = replaced.running.wait_for_event(UNUSABLE);
     let reason = "server-key.pem is not the private key of";
-    assert!(
-        event["level"] == "ERROR" && event["reason"].to_string().contains(reason),
-        "{event}"
-    );
-    replaced.assert_first(true);
+    assert!(event["reason"].to_string().contains(reason), "{event}");
+    replaced.assert_signed_by("first-authority.pem");
 
     // SIGHUP is refused as a whole.
     replaced.running.signal("HUP");
-    let event = replaced
-        .running
-        .wait_for_event("SIGHUP: the configuration is invalid, nothing changes");
+    let refused = "SIGHUP: the configuration is invalid, nothing changes";
+    let event = replaced.running.wait_for_event(refused);
     assert!(event["reason"].to_string().contains(reason), "{event}");
-    replaced.assert_first(true);
+    replaced.assert_signed_by("first-authority.pem");
 
-    let other = replaced.folder.join("other");
+    let other = folder.join("other");
     fs::create_dir(&other).expect("a folder");
     Certificates::make(&other);
-    symlink("other", replaced.folder.join("new")).expect("a link");
-    fs::rename(replaced.folder.join("new"), replaced.folder.join("data")).expect("renamed");
+    symlink("other", folder.join("new")).expect("a link");
+    fs::rename(folder.join("new"), folder.join("data")).expect("renamed");
     replaced.running.wait_for_event(REPLACED);
-    replaced.assert_first(false);
+    replaced.assert_signed_by("data/authority.pem");
     assert_once(&replaced.running.terminate(), "ERROR", UNUSABLE);
 }

@@ -5,101 +5,89 @@ use std::fs;
 use animal_store_test_servers::{HttpClient, RawConnection, RedisSpace};
 
 use crate::{
-    keys::{keys, token_and_id},
+    keys::{NewKey, keys},
     program::{Exited, Program},
 };
+
+/// The HTTP library refuses a request whose head ends so, and could log what it received.
+const REFUSED: [&str; 4] = [
+    "\r\n",
+    "Host: a\r\n broken\r\n\r\n",
+    "Content-Length: -1\r\n\r\n",
+    "\0\r\n\r\n",
+];
 
 #[test]
 fn no_token_is_in_a_log_an_error_a_list_a_process_list_or_redis() {
     let space = RedisSpace::new();
     let mut running = Program::with_redis(&space)
-        .env("ANIMAL_STORE_LOG__FILTER", "trace")
+        .set("log.filter", "trace")
         .start();
     let address = running.address();
     // Texts to search, each with its origin.
     let mut texts = vec![];
-    let mut run = |args: &[&str], input: &str| -> Exited {
-        let exited = keys(&space, args)
-            .env("ANIMAL_STORE_LOG__FILTER", "trace")
-            .stdin(input)
-            .run();
-        assert_eq!(exited.code, Some(0), "{exited:?}");
-        texts.push((
-            format!("standard error of {args:?}"),
-            exited.stderr.join("\n"),
-        ));
+    let mut run = |line: &str, input: &str| -> Exited {
+        let program = keys(&space, line).set("log.filter", "trace");
+        let exited = program.stdin(input).succeed();
+        texts.push((line.to_owned(), exited.stderr.join("\n")));
         exited
     };
-    let (created, id) = token_and_id(&run(&["create", "--label", "shop"], ""));
+    let created = NewKey::printed(&run("create --label shop", ""));
     let registered = "registered-token-0123456789".to_owned();
-    run(&["create", "--label", "old", "--token-stdin"], &registered);
-    let rotated = token_and_id(&run(&["rotate", &id], "")).0;
-    let lists = [&["list"][..], &["list", "--json"]].map(|args| run(args, "").stdout.join("\n"));
+    run("create --label old --token-stdin", &registered);
+    let rotated = NewKey::printed(&run(&format!("rotate {}", created.id), "")).token;
+    let lists = ["list", "list --json"].map(|line| run(line, "").stdout.join("\n"));
     texts.extend(lists.map(|list| ("a list".to_owned(), list)));
-    let in_redis = space.names().into_iter().map(|name| {
-        let read = if name.ends_with(":changes") {
-            &["ZRANGE", &*name, "0", "-1"][..]
+    for name in space.names() {
+        let stored = if name.ends_with(":changes") {
+            space.command(&["ZRANGE", &name, "0", "-1"])
         } else {
-            &["HGETALL", &name]
+            space.command(&["HGETALL", &name])
         };
-        format!("{name} {}", space.command(read))
-    });
-    texts.extend(in_redis.map(|text| ("Redis".to_owned(), text)));
+        texts.push((name, stored));
+    }
 
-    let mistyped = format!("{}x", &created[..60]);
-    let others = ["never-seen-0123456789", "malformed!-0123456789"].map(str::to_owned);
-    let tokens = [[created, registered, rotated, mistyped].as_slice(), &others].concat();
+    let mistyped = format!("{}x", &created.token[..60]);
+    let never_seen = "never-seen-0123456789".to_owned();
+    let malformed = "malformed!-0123456789".to_owned();
+    let known = [created.token, registered, rotated];
+    let tokens = [&known[..], &[mistyped, never_seen, malformed]].concat();
     for is_revoked in [false, true] {
         for token in &tokens {
-            let mut responses = vec![HttpClient::new(address).with_token(token).get("/v1/pets")];
-            // The HTTP library refuses these requests, and could log what it received.
-            let start = format!("GET /v1/pets HTTP/1.1\r\nAuthorization: Bearer {token}\r\n");
-            for rest in [
-                "\r\n",
-                "Host: a\r\n broken\r\n\r\n",
-                "Content-Length: -1\r\n\r\n",
-                "\0\r\n\r\n",
-            ] {
+            let client = HttpClient::new(address).with_token(token);
+            let mut responses = vec![client.get("/v1/pets")];
+            for rest in REFUSED {
                 let mut connection = RawConnection::open(address);
-                connection.send(format!("{start}{rest}"));
-                responses.push(connection.response());
-                responses[responses.len() - 1].assert_status(400);
+                let start = "GET /v1/pets HTTP/1.1\r\nAuthorization: Bearer";
+                connection.send(format!("{start} {token}\r\n{rest}"));
+                let refused = connection.response();
+                refused.assert_status(400);
+                responses.push(refused);
             }
-            texts.extend(responses.iter().map(|response| {
-                (
-                    format!("a response, revoked: {is_revoked}"),
-                    format!("{}{}", response.head, response.text()),
-                )
-            }));
+            for response in responses {
+                let origin = format!("a response, revoked: {is_revoked}");
+                texts.push((origin, format!("{}{}", response.head, response.text())));
+            }
         }
         if !is_revoked {
-            let exited = keys(&space, &["revoke", &id])
-                .env("ANIMAL_STORE_LOG__FILTER", "trace")
-                .run();
-            assert_eq!(exited.code, Some(0), "{exited:?}");
+            let revoke = keys(&space, &format!("revoke {}", created.id));
+            let exited = revoke.set("log.filter", "trace").succeed();
             texts.push(("revoke".to_owned(), exited.output()));
         }
     }
-    let command_line =
-        fs::read_to_string(format!("/proc/{}/cmdline", running.pid())).expect("the process runs");
+    let command_line = fs::read_to_string(format!("/proc/{}/cmdline", running.pid()));
+    let command_line = command_line.expect("the process runs");
     texts.push(("a process list".to_owned(), command_line));
     let exited = running.terminate();
-    assert!(
-        exited
-            .events()
-            .iter()
-            .any(|event| event["level"] == "TRACE"),
-        "the filter has no effect"
-    );
+    // The filter has an effect.
+    exited.assert_has("TRACE");
     texts.push(("the log of the instance".to_owned(), exited.output()));
 
     assert!(texts.len() > 70, "{}", texts.len());
     for (origin, text) in &texts {
         for token in &tokens {
-            assert!(
-                !text.contains(&token[..20]),
-                "{origin} contains {token}: {text}"
-            );
+            let part = &token[..20];
+            assert!(!text.contains(part), "{origin} has {token}: {text}");
         }
     }
 }

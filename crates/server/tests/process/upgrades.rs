@@ -3,10 +3,11 @@
 use std::net::SocketAddr;
 
 use animal_store_test_servers::PgDatabase;
+use serde_json::json;
 
 use crate::{
     pets::{create_request, is_replay, keyed_create_request, list_all},
-    program::TOKEN,
+    program::assert_members,
     store::Store,
 };
 
@@ -21,64 +22,47 @@ const EXPANSION: &str = "
 /// Sends one create without an idempotency key, and one with this key.
 #[track_caller]
 fn create_two(address: SocketAddr, key: &str) {
-    create_request(address, TOKEN, "Rex")
-        .send()
-        .assert_status(201);
-    assert!(!is_replay(
-        keyed_create_request(address, TOKEN, key, "Bella")
-            .send()
-            .assert_status(201)
-    ));
+    create_request(address, "Rex").send().assert_status(201);
+    assert_replayed(address, key, false);
 }
 
 #[track_caller]
-fn assert_replayed(address: SocketAddr, key: &str) {
-    let response = keyed_create_request(address, TOKEN, key, "Bella").send();
-    assert!(
-        is_replay(response.assert_status(201)),
-        "{key}: {response:?}"
-    );
+fn assert_replayed(address: SocketAddr, key: &str, expected: bool) {
+    let response = keyed_create_request(address, key, "Bella").send();
+    response.assert_status(201);
+    assert_eq!(is_replay(&response), expected, "{key}: {response:?}");
 }
 
 #[test]
 fn only_migrate_runs_pending_migrations_and_prints_those_that_it_ran_or_would_run() {
-    let (sqlite, postgres) = (Store::sqlite(), Store::Postgres(PgDatabase::new()));
-    assert_eq!(sqlite.run(&["migrate"]).code, Some(1), "there is no file");
+    let sqlite = Store::sqlite();
+    sqlite.run("migrate").assert_refused(1, &["does not exist"]);
     // An empty file.
     sqlite.execute("");
-    for args in [
-        &["pets", "export"][..],
-        &["keys", "create", "--label", "x"],
-        &["keys", "list"],
-        &["backup", "x"],
+    let pending = ["0001expand", "0002expand", "0003expand"];
+    let names = pending.join(", ");
+    let advice = format!("migrations are pending: {names}; run animal-store migrate");
+    for line in [
+        "pets export",
+        "keys create --label x",
+        "keys list",
+        "backup x",
     ] {
-        let exited = sqlite.with_own_keys().args(args).run();
-        exited.assert_error(
-            1,
-            &["migrations are pending: 0001expand, 0002expand, 0003expand; run animal-store migrate"],
-        );
+        let exited = sqlite.with_own_keys().args(line).run();
+        exited.assert_error(1, &[&advice]);
     }
-    for store in [sqlite, postgres] {
-        let (all, dry_run) = (
-            &["0001expand", "0002expand", "0003expand"][..],
-            &["migrate", "--dry-run"][..],
-        );
-        for (args, expected) in [
-            (dry_run, all),
-            (&["migrate"], all),
-            (&["migrate"], &[]),
-            (dry_run, &[]),
-        ] {
-            let exited = store.run(args);
-            assert!(
-                exited.code == Some(0) && exited.stdout == expected,
-                "{exited:?}"
-            );
-            assert_eq!(
-                exited.output().contains("no migration is pending"),
-                expected.is_empty(),
-                "{exited:?}"
-            );
+    for store in [sqlite, Store::Postgres(PgDatabase::new())] {
+        for line in ["migrate --dry-run", "migrate"] {
+            let exited = store.run(line);
+            exited
+                .assert_code(0)
+                .assert_lacks("no migration is pending");
+            assert_eq!(exited.stdout, pending, "{line}");
+        }
+        for line in ["migrate", "migrate --dry-run"] {
+            let exited = store.run(line);
+            exited.assert_code(0).assert_has("no migration is pending");
+            assert!(exited.stdout.is_empty(), "{line}: {exited:?}");
         }
     }
 }
@@ -87,39 +71,36 @@ fn only_migrate_runs_pending_migrations_and_prints_those_that_it_ran_or_would_ru
 fn the_program_works_before_during_and_after_an_expansion_by_a_newer_program() {
     for store in Store::each() {
         let mut running = store.program().start();
-        create_two(running.address(), "before");
+        let address = running.address();
+        create_two(address, "before");
         // The newer program starts beside this one, and runs its migration.
         store.execute(EXPANSION);
-        create_two(running.address(), "during");
-        assert_replayed(running.address(), "before");
-        assert_eq!(list_all(running.address(), TOKEN).len(), 4);
-        assert_eq!(running.terminate().code, Some(0));
+        create_two(address, "during");
+        assert_replayed(address, "before", true);
+        assert_eq!(list_all(address).len(), 4);
+        running.terminate().assert_code(0);
 
         // The operator goes back to this program.
-        assert_eq!(store.succeed(&["pets", "export"]).len(), 4);
-        assert_eq!(store.succeed(&["migrate"]), Vec::<String>::new());
-        let doctor = store.run(&["doctor"]).stdout;
-        let finding = doctor
-            .iter()
-            .find(|line| line.contains("postgres.migrations") || line.contains("sqlite.file"));
-        assert!(
-            !finding.expect("a finding").starts_with("error"),
-            "{doctor:?}"
-        );
+        assert_eq!(store.succeed("pets export").len(), 4);
+        assert!(store.succeed("migrate").is_empty());
+        let examined = store.run("doctor");
+        let is_about =
+            |line: &&String| line.contains("postgres.migrations") || line.contains("sqlite.file");
+        let finding = examined.stdout.iter().find(is_about);
+        let finding = finding.expect("a finding");
+        assert!(!finding.starts_with("error"), "{finding}");
         let mut running = store.program().start();
-        create_two(running.address(), "after");
+        let address = running.address();
+        create_two(address, "after");
         for key in ["before", "during", "after"] {
-            assert_replayed(running.address(), key);
+            assert_replayed(address, key, true);
         }
-        assert_eq!(list_all(running.address(), TOKEN).len(), 6);
-        let mut events = running.terminate().events();
-        events.retain(|event| event["message"] == "a newer program has expanded the schema");
+        assert_eq!(list_all(address).len(), 6);
+        let exited = running.terminate();
+        let events = exited.events_of("a newer program has expanded the schema");
         let [event] = &events[..] else {
             panic!("{events:?}")
         };
-        assert_eq!(
-            (&event["level"], &event["migrations"]),
-            (&"WARN".into(), &"9998expand".into())
-        );
+        assert_members(event, &json!({"level": "WARN", "migrations": "9998expand"}));
     }
 }

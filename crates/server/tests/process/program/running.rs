@@ -14,6 +14,8 @@ use animal_store_test_servers::{HttpClient, sample};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::{Exited, TOKEN};
+
 /// Limit of a wait, after which the test fails. It is long enough for a loaded machine.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(90);
 
@@ -26,15 +28,6 @@ pub(crate) struct Running {
     receiver: Receiver<Line>,
     lines: Vec<Line>,
     _directory: TempDir,
-}
-
-/// A process that has exited.
-#[derive(Debug)]
-pub(crate) struct Exited {
-    /// `None` if a signal ended the process.
-    pub(crate) code: Option<i32>,
-    pub(crate) stdout: Vec<String>,
-    pub(crate) stderr: Vec<String>,
 }
 
 fn forward(pipe: impl Read + Send + 'static, sender: Sender<Line>, is_error: bool) {
@@ -85,10 +78,8 @@ impl Running {
     pub(crate) fn wait_for_next<T>(&mut self, choose: impl Fn(&str) -> Option<T>) -> T {
         let start = Instant::now();
         loop {
-            let Ok(line) = self
-                .receiver
-                .recv_timeout(DEADLINE.saturating_sub(start.elapsed()))
-            else {
+            let left = DEADLINE.saturating_sub(start.elapsed());
+            let Ok(line) = self.receiver.recv_timeout(left) else {
                 panic!("the line is missing: {:#?}", self.lines);
             };
             let chosen = choose(&line.1);
@@ -109,6 +100,14 @@ impl Running {
     #[track_caller]
     pub(crate) fn wait_for_log(&mut self, matches: impl Fn(&Value) -> bool) -> Value {
         self.wait_for(|text| serde_json::from_str(text).ok().filter(&matches))
+    }
+
+    /// Waits for a warning of the log whose message has this text.
+    #[track_caller]
+    pub(crate) fn wait_for_warning(&mut self, text: &str) -> Value {
+        self.wait_for_log(|event| {
+            event["level"] == "WARN" && event["message"].to_string().contains(text)
+        })
     }
 
     #[track_caller]
@@ -134,6 +133,18 @@ impl Running {
             .expect("an address")
             .parse()
             .expect("an address")
+    }
+
+    /// A client of the API with the key [`TOKEN`].
+    #[track_caller]
+    pub(crate) fn client(&mut self) -> HttpClient {
+        HttpClient::new(self.address()).with_token(TOKEN)
+    }
+
+    /// A client of the management listener.
+    #[track_caller]
+    pub(crate) fn management(&mut self) -> HttpClient {
+        HttpClient::new(self.management_address())
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -168,10 +179,8 @@ impl Running {
     pub(crate) fn wait(mut self) -> Exited {
         let start = Instant::now();
         loop {
-            match self
-                .receiver
-                .recv_timeout(DEADLINE.saturating_sub(start.elapsed()))
-            {
+            let left = DEADLINE.saturating_sub(start.elapsed());
+            match self.receiver.recv_timeout(left) {
                 Ok(line) => self.lines.push(line),
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {
@@ -180,16 +189,18 @@ impl Running {
             }
         }
         let code = self.child.wait().expect("an exit status").code();
-        let (stderr, stdout): (Vec<_>, Vec<_>) = mem::take(&mut self.lines)
-            .into_iter()
-            .partition(|line| line.0);
-        let [stdout, stderr] =
-            [stdout, stderr].map(|lines| lines.into_iter().map(|line| line.1).collect());
-        Exited {
+        let mut exited = Exited {
             code,
-            stdout,
-            stderr,
+            ..Exited::default()
+        };
+        for (is_error, text) in mem::take(&mut self.lines) {
+            if is_error {
+                exited.stderr.push(text);
+            } else {
+                exited.stdout.push(text);
+            }
         }
+        exited
     }
 }
 
@@ -205,59 +216,4 @@ impl Drop for Running {
 #[track_caller]
 pub(crate) fn metric(management: SocketAddr, series: &str) -> usize {
     sample(HttpClient::new(management).get("/metrics").text(), series)
-}
-
-impl Exited {
-    /// Asserts a success without a line on standard error.
-    #[track_caller]
-    pub(crate) fn assert_success(&self) -> &Self {
-        assert_eq!((self.code, &self.stderr), (Some(0), &vec![]), "{self:?}");
-        self
-    }
-
-    /// Asserts this exit code, nothing on standard output, and each of these texts on standard error.
-    #[track_caller]
-    pub(crate) fn assert_refused(&self, code: i32, texts: &[&str]) -> &Self {
-        assert_eq!((self.code, &self.stdout), (Some(code), &vec![]), "{self:?}");
-        let stderr = self.stderr.join("\n");
-        assert!(
-            !stderr.is_empty() && texts.iter().all(|text| stderr.contains(text)),
-            "{texts:?}: {self:?}"
-        );
-        self
-    }
-
-    /// Asserts this exit code, and one line on standard error with each of these texts.
-    #[track_caller]
-    pub(crate) fn assert_error(&self, code: i32, texts: &[&str]) -> &Self {
-        assert_eq!((self.code, self.stderr.len()), (Some(code), 1), "{self:?}");
-        assert!(
-            texts.iter().all(|text| self.stderr[0].contains(text)),
-            "{texts:?}: {self:?}"
-        );
-        self
-    }
-
-    /// Standard output and standard error.
-    pub(crate) fn output(&self) -> String {
-        [&self.stdout[..], &self.stderr[..]].concat().join("\n")
-    }
-
-    /// Events of the log. Fails if a line of standard output is not JSON.
-    #[track_caller]
-    pub(crate) fn events(&self) -> Vec<Value> {
-        let event = |line: &String| {
-            serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))
-        };
-        self.stdout.iter().map(event).collect()
-    }
-
-    /// The lines of requests to the API.
-    #[track_caller]
-    pub(crate) fn requests(&self) -> Vec<Value> {
-        self.events()
-            .into_iter()
-            .filter(|event| event["message"] == "request")
-            .collect()
-    }
 }

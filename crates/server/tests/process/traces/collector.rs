@@ -13,8 +13,9 @@ use std::{
 
 use animal_store_test_servers::Certificates;
 use opentelemetry_proto::tonic::{
-    collector::trace::v1::ExportTraceServiceRequest, common::v1::any_value::Value,
-    trace::v1::ResourceSpans,
+    collector::trace::v1::ExportTraceServiceRequest,
+    common::v1::{KeyValue, any_value::Value},
+    trace::v1 as otlp,
 };
 use prost::Message;
 use rustls::{
@@ -59,17 +60,13 @@ impl Collector {
 
     /// Starts a collector with HTTPS.
     pub(super) fn start_with_tls(certificates: &Certificates) -> Self {
-        let chain =
-            vec![CertificateDer::from_pem_file(&certificates.server).expect("a certificate")];
-        let key = PrivateKeyDer::from_pem_file(&certificates.server_key).expect("a key");
+        let certificate = CertificateDer::from_pem_file(&certificates.server);
+        let key = PrivateKeyDer::from_pem_file(&certificates.server_key);
         let config = ServerConfig::builder()
             .with_no_client_auth()
-            .with_single_cert(chain, key)
-            .expect("valid");
-        Self::listen(
-            TcpListener::bind("127.0.0.1:0").expect("a free port"),
-            Some(Arc::new(config)),
-        )
+            .with_single_cert(vec![certificate.expect("valid")], key.expect("valid"));
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        Self::listen(listener, Some(Arc::new(config.expect("valid"))))
     }
 
     pub(super) fn listen(listener: TcpListener, tls: Option<Arc<ServerConfig>>) -> Self {
@@ -78,13 +75,13 @@ impl Collector {
         let (sender, receiver) = channel();
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                match tls.clone() {
-                    None => respond(stream, sender.clone()),
-                    Some(tls) => {
-                        let connection = ServerConnection::new(tls).expect("a connection");
-                        respond(StreamOwned::new(connection, stream), sender.clone());
-                    }
-                }
+                let sender = sender.clone();
+                let Some(tls) = tls.clone() else {
+                    respond(stream, sender);
+                    continue;
+                };
+                let connection = ServerConnection::new(tls).expect("a connection");
+                respond(StreamOwned::new(connection, stream), sender);
             }
         });
         Self {
@@ -97,21 +94,15 @@ impl Collector {
 
     /// The value of `traces.endpoint`.
     pub(super) fn endpoint(&self) -> String {
-        format!(
-            "{}://localhost:{}/v1/traces",
-            self.scheme,
-            self.address.port()
-        )
+        let port = self.address.port();
+        format!("{}://localhost:{port}/v1/traces", self.scheme)
     }
 
     /// Waits for the next batch.
     #[track_caller]
     pub(super) fn wait(&mut self) {
-        self.received.push(
-            self.receiver
-                .recv_timeout(DEADLINE)
-                .expect("a batch of spans"),
-        );
+        let batch = self.receiver.recv_timeout(DEADLINE);
+        self.received.push(batch.expect("a batch of spans"));
     }
 
     /// All requests until now.
@@ -122,53 +113,42 @@ impl Collector {
 
     /// All spans that were received until now.
     pub(super) fn spans(&mut self) -> Vec<Span> {
-        let decode = |request: &Received| {
-            ExportTraceServiceRequest::decode(&request.body[..])
-                .expect("OTLP")
-                .resource_spans
-        };
-        self.received()
-            .iter()
-            .flat_map(decode)
-            .flat_map(spans)
-            .collect()
+        let mut all = Vec::new();
+        for request in self.received() {
+            let export = ExportTraceServiceRequest::decode(&request.body[..]).expect("OTLP");
+            for sent in export.resource_spans {
+                let resource = sent.resource.expect("a resource").attributes;
+                let spans = sent.scope_spans.into_iter().flat_map(|scope| scope.spans);
+                all.extend(spans.map(|span| Span::new(span, &resource)));
+            }
+        }
+        all
     }
 }
 
-fn spans(sent: ResourceSpans) -> Vec<Span> {
-    let resource = sent.resource.expect("a resource").attributes;
-    let spans = sent
-        .scope_spans
-        .into_iter()
-        .flat_map(|scope| scope.spans)
-        .map(|span| {
-            let attributes = span
-                .attributes
-                .into_iter()
-                .chain(resource.clone())
-                .map(|attribute| {
-                    let value = match attribute
-                        .value
-                        .and_then(|value| value.value)
-                        .expect("a value")
-                    {
-                        Value::StringValue(text) => text,
-                        Value::IntValue(number) => number.to_string(),
-                        other => panic!("{}: {other:?}", attribute.key),
-                    };
-                    (attribute.key, value)
-                });
-            Span {
-                name: span.name,
-                trace_id: hex::encode(&span.trace_id),
-                id: hex::encode(&span.span_id),
-                parent: hex::encode(&span.parent_span_id),
-                is_server: span.kind == 2,
-                is_error: span.status.is_some_and(|status| status.code == 2),
-                attributes: attributes.collect(),
-            }
-        });
-    spans.collect()
+impl Span {
+    fn new(span: otlp::Span, resource: &[KeyValue]) -> Self {
+        let attributes = span.attributes.iter().chain(resource);
+        Self {
+            name: span.name,
+            trace_id: hex::encode(&span.trace_id),
+            id: hex::encode(&span.span_id),
+            parent: hex::encode(&span.parent_span_id),
+            is_server: span.kind == 2,
+            is_error: span.status.is_some_and(|status| status.code == 2),
+            attributes: attributes.map(attribute).collect(),
+        }
+    }
+}
+
+fn attribute(attribute: &KeyValue) -> (String, String) {
+    let value = attribute.value.as_ref().and_then(|any| any.value.as_ref());
+    let text = match value.expect("a value") {
+        Value::StringValue(text) => text.clone(),
+        Value::IntValue(number) => number.to_string(),
+        other => panic!("{}: {other:?}", attribute.key),
+    };
+    (attribute.key.clone(), text)
 }
 
 /// Responds with 200 to each request of a connection.
