@@ -23,7 +23,7 @@ fn wait_until_draining(app: &TestApp) {
 
 #[test]
 fn every_response_of_a_draining_service_closes_its_connection() {
-    let app = TestApp::start_with(&[("shutdown.drain_delay", "10s")]);
+    let app = TestApp::start_with(&[("shutdown.drain_delay", "1m"), ("shutdown.timeout", "2m")]);
     let mut connections = [(), ()].map(|()| app.send(get("/v1/pets")));
     for connection in &mut connections {
         assert!(!connection.response().closes());
