@@ -4,6 +4,7 @@ With CHECK_INSTALL=0, the commands are printed instead, and the exit code is 1. 
 and the user is neither root nor has passwordless sudo.
 """
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -43,6 +44,13 @@ def is_there(check: str) -> bool:
 
 
 def require(*names: str) -> None:
+    # Checks run beside each other, and apt-get does not.
+    with open(f"/tmp/animal-store-require-{os.geteuid()}", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        install(*names)
+
+
+def install(*names: str) -> None:
     if not shutil.which("cargo"):
         sys.exit("Rust is missing: install it from https://rustup.rs")
     packages, commands = [], []
