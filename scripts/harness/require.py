@@ -45,7 +45,7 @@ def is_there(check: str) -> bool:
 
 def require(*names: str) -> None:
     # Checks run beside each other, and apt-get does not.
-    with open(f"/tmp/animal-store-require-{os.geteuid()}", "w") as lock:
+    with open(__file__) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         install(*names)
 
