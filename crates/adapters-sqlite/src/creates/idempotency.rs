@@ -18,7 +18,7 @@ use crate::{
     values::{from_milliseconds, milliseconds},
 };
 
-use self::idempotency_keys::{api_key_id, expires_at, key_digest, pet_digest, pet_id, table};
+use self::idempotency_keys::{api_key_id, expires_at, key_digest, table};
 
 diesel::table! {
     idempotency_keys (api_key_id, key_digest) {
@@ -33,26 +33,24 @@ diesel::table! {
 /// Greatest number of expired records that one transaction deletes: creates wait for it.
 pub(super) const SWEEP_SIZE: usize = 1000;
 
-/// The columns, in the order of the table.
-type Row = (String, Vec<u8>, Vec<u8>, i64, i64);
-
-/// The pet of an idempotency key.
-#[derive(Queryable)]
-pub(super) struct KeyedPet {
+#[derive(Queryable, Insertable, AsChangeset)]
+#[diesel(table_name = idempotency_keys, primary_key(api_key_id, key_digest))]
+pub(super) struct RecordRow {
+    api_key_id: String,
+    key_digest: Vec<u8>,
     pub(super) pet_digest: Vec<u8>,
     pub(super) pet_id: i64,
+    expires_at: i64,
 }
 
-/// Returns the pet of a key that has not expired.
+/// Returns the record of a key that has not expired.
 pub(super) fn find(
     connection: &mut SqliteConnection,
     key: &IdempotencyKey,
     now: SystemTime,
-) -> QueryResult<Option<KeyedPet>> {
+) -> QueryResult<Option<RecordRow>> {
     let record = QueryDsl::find(table, (key.api_key.as_str(), &key.digest[..]));
-    let record = QueryDsl::filter(record, expires_at.gt(milliseconds(now)));
-    record
-        .select((pet_digest, pet_id))
+    QueryDsl::filter(record, expires_at.gt(milliseconds(now)))
         .first(connection)
         .optional()
 }
@@ -63,23 +61,20 @@ pub(crate) fn add(
     record: &IdempotencyRecord,
     now: SystemTime,
 ) -> QueryResult<()> {
-    let key = (
-        api_key_id.eq(record.key.api_key.as_str()),
-        key_digest.eq(&record.key.digest[..]),
-    );
-    let content = (
-        pet_digest.eq(&record.pet_digest.0[..]),
-        pet_id.eq(record.pet_id.get()),
-        expires_at.eq(milliseconds(record.expires_at)),
-    );
+    let row = RecordRow {
+        api_key_id: record.key.api_key.to_string(),
+        key_digest: record.key.digest.to_vec(),
+        pet_digest: record.pet_digest.0.to_vec(),
+        pet_id: record.pet_id.get(),
+        expires_at: milliseconds(record.expires_at),
+    };
     let insertion = diesel::insert_into(table)
-        .values((key, content))
-        .on_conflict((api_key_id, key_digest));
-    let insertion = FilterDsl::filter(
-        insertion.do_update().set(content),
-        expires_at.le(milliseconds(now)),
-    );
-    insertion.execute(connection).map(drop)
+        .values(&row)
+        .on_conflict((api_key_id, key_digest))
+        .do_update()
+        .set(&row);
+    FilterDsl::filter(insertion, expires_at.le(milliseconds(now))).execute(connection)?;
+    Ok(())
 }
 
 /// Returns the first `limit` records with greater keys that expire after `now`, in ascending order of their keys.
@@ -97,11 +92,11 @@ pub(crate) fn list(
         .sql(", ");
     let greater = greater.bind::<Binary, _>(digest).sql(")");
     let page = QueryDsl::filter(table, greater.and(expires_at.gt(milliseconds(now))));
-    let rows: Vec<Row> = page
+    let rows: Vec<RecordRow> = page
         .order((api_key_id, key_digest))
         .limit(limit)
         .load(connection)?;
-    rows.into_iter().map(parse).collect()
+    rows.into_iter().map(RecordRow::record).collect()
 }
 
 /// Deletes the oldest records that expired by [`ClockReadings`], at most [`SWEEP_SIZE`], and returns their number. Any
@@ -121,7 +116,15 @@ pub(super) fn sweep(connection: &mut SqliteConnection, retention: Duration) -> Q
     expired.execute(connection)
 }
 
-fn parse((api_key, key, pet, id, expires): Row) -> QueryResult<IdempotencyRecord> {
-    let expires = from_milliseconds(expires);
-    idempotency_record(&api_key, &key, &pet, id, expires).map_err(corrupt)
+impl RecordRow {
+    fn record(self) -> QueryResult<IdempotencyRecord> {
+        idempotency_record(
+            &self.api_key_id,
+            &self.key_digest,
+            &self.pet_digest,
+            self.pet_id,
+            from_milliseconds(self.expires_at),
+        )
+        .map_err(corrupt)
+    }
 }
