@@ -10,6 +10,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use animal_store_app::milliseconds;
 use diesel::{
     QueryDsl, QueryResult, RunQueryDsl, SqliteConnection, connection::SimpleConnection, sql_query,
     sql_types::Text,
@@ -23,7 +24,7 @@ use crate::{
     file::{self, Disk},
     pet_row::pets,
     schema::set_store_id,
-    values::{has_table, milliseconds, number, text},
+    values::{has_table, number, text},
 };
 
 /// The size of a file with its log, which a backup does not exceed.

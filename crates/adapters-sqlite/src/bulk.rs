@@ -134,7 +134,8 @@ impl StorageSnapshot for Snapshot {
         after: Option<IdempotencyKey>,
         limit: usize,
     ) -> Result<Vec<IdempotencyRecord>, StoreFailure> {
-        let (limit, opened) = (i64::try_from(limit).unwrap_or(i64::MAX), self.opened);
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let opened = self.opened;
         self.read(move |connection| idempotency::list(connection, after.as_ref(), limit, opened))
             .await
     }

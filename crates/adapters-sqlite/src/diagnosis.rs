@@ -138,16 +138,11 @@ fn log(path: &Path) -> Finding {
 }
 
 async fn pages(file: &SqliteFile) -> Finding {
-    let (subject, advice) = (
-        "sqlite.pages",
-        "restore a backup, or save what can be read with animal-store copy, animal-store pets export, or sqlite3 .dump",
-    );
-    match timeout(
-        CHECK_LIMIT,
-        Session::new(file).read(|connection| text(connection, CHECK)),
-    )
-    .await
-    {
+    let subject = "sqlite.pages";
+    let advice = "restore a backup, or save what can be read with animal-store copy, animal-store pets export, or sqlite3 .dump";
+    let session = Session::new(file);
+    let check = session.read(|connection| text(connection, CHECK));
+    match timeout(CHECK_LIMIT, check).await {
         Ok(Ok(result)) if result == "ok" => Finding::ok(subject, "all pages are valid"),
         Ok(Ok(problems)) => {
             let problems: Vec<_> = problems.lines().take(MAX_LINES).collect();

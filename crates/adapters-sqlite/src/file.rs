@@ -103,7 +103,9 @@ impl SqliteFile {
             Ok(())
         };
         let opened = created.and_then(|()| open_in_time(path, usage, timeout));
-        if let (FileUse::Create, Some(problem)) = (usage, mount_problem(path)) {
+        if usage == FileUse::Create
+            && let Some(problem) = mount_problem(path)
+        {
             tracing::warn!(file = %path.display(), "{problem}");
         }
         opened

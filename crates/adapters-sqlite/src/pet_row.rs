@@ -68,10 +68,8 @@ pub(crate) struct StoredName(Result<PetName, PetNameError>);
 impl FromSql<Text, Sqlite> for StoredName {
     fn from_sql(mut value: SqliteValue<'_, '_, '_>) -> deserialize::Result<Self> {
         let text = value.read_text();
-        let (name, may_be_replaced) = (
-            PetName::parse(text),
-            text.contains(char::REPLACEMENT_CHARACTER),
-        );
+        let name = PetName::parse(text);
+        let may_be_replaced = text.contains(char::REPLACEMENT_CHARACTER);
         if may_be_replaced {
             // Diesel replaces what is not UTF-8.
             str::from_utf8(value.read_blob())?;

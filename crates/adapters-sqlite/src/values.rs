@@ -1,6 +1,5 @@
 //! Single values of the file.
 
-pub(crate) use animal_store_app::{from_milliseconds, milliseconds};
 use diesel::{QueryResult, RunQueryDsl, SqliteConnection, dsl::sql, sql_types};
 
 /// Returns the result of a query that has one number.

@@ -111,13 +111,13 @@ impl CopyStore {
         let snapshot = self.to.snapshot().await.map_err(target)?;
         let mut copied = Pets::new(&*snapshot, self.page_size);
         while copied.next().await.map_err(target)?.is_some() {}
-        let (pets, digest) = (source.count, source.digest());
+        let digest = source.digest();
         if digest != copied.digest() {
             return Err(CopyError::Changed);
         }
         self.to.mark_copy(false).await.map_err(target)?;
         Ok(CopySummary {
-            pets,
+            pets: source.count,
             added,
             digest,
             idempotency_records,
@@ -128,7 +128,8 @@ impl CopyStore {
     /// Compares the target with the source. Returns the last pet that the target has.
     async fn check(&self, source: &mut Pets<'_>) -> Result<Option<PetId>, CopyError> {
         let snapshot = self.to.snapshot().await.map_err(target)?;
-        let (mut pets, mut last_copied) = (Pets::new(&*snapshot, self.page_size), None);
+        let mut pets = Pets::new(&*snapshot, self.page_size);
+        let mut last_copied = None;
         let mut copied = pets.next().await.map_err(target)?;
         while let Some(pet) = source.next().await.map_err(CopyError::Source)? {
             match &copied {
@@ -154,23 +155,19 @@ impl CopyStore {
         from: &dyn StorageSnapshot,
         last_copied: Option<PetId>,
     ) -> Result<u64, CopyError> {
-        let (mut after, mut added) = (None, 0);
+        let mut after = None;
+        let mut added = 0;
         loop {
-            let mut pets = from
-                .pets(after, self.page_size)
-                .await
-                .map_err(CopyError::Source)?;
+            let page = from.pets(after, self.page_size).await;
+            let mut pets = page.map_err(CopyError::Source)?;
             let Some(last) = pets.last().map(|last| last.pet.id()) else {
                 return Ok(added);
             };
             if after < last_copied {
                 let snapshot = self.to.snapshot().await.map_err(target)?;
                 let copied = snapshot.pets(after, pets.len()).await.map_err(target)?;
-                pets.retain(|pet| {
-                    copied
-                        .binary_search_by_key(&pet.pet.id(), |copied| copied.pet.id())
-                        .is_err()
-                });
+                let find = |id| copied.binary_search_by_key(&id, |copied| copied.pet.id());
+                pets.retain(|pet| find(pet.pet.id()).is_err());
             }
             if !pets.is_empty() {
                 added += pets.len() as u64;
@@ -183,21 +180,18 @@ impl CopyStore {
     }
 
     async fn add_idempotency_records(&self, from: &dyn StorageSnapshot) -> Result<u64, CopyError> {
-        let (mut after, mut done) = (None, 0);
+        let mut after = None;
+        let mut done = 0;
         loop {
-            let records = from
-                .idempotency_records(after, self.page_size)
-                .await
-                .map_err(CopyError::Source)?;
+            let page = from.idempotency_records(after, self.page_size).await;
+            let records = page.map_err(CopyError::Source)?;
             let Some(last) = records.last() else {
                 return Ok(done);
             };
             after = Some(last.key.clone());
             done += records.len() as u64;
-            self.to
-                .add_idempotency_records(records)
-                .await
-                .map_err(target)?;
+            let added = self.to.add_idempotency_records(records).await;
+            added.map_err(target)?;
         }
     }
 }
@@ -212,12 +206,10 @@ async fn copy_api_keys(
     let ids: HashSet<_> = keys.iter().map(|key| key.key.id.clone()).collect();
     let mut imported = ImportedApiKeys::default();
     for key in keys {
-        let changed = to
-            .change(ApiKeyChange::Import(key), "")
-            .await
-            .map_err(target)?;
-        let [before, after] =
-            [changed.before, changed.after].map(|key| key.map_or(0, |key| key.tokens.len()));
+        let changed = to.change(ApiKeyChange::Import(key), "").await;
+        let changed = changed.map_err(target)?;
+        let before = changed.before.map_or(0, |key| key.tokens.len());
+        let after = changed.after.map_or(0, |key| key.tokens.len());
         imported.added += after.saturating_sub(before);
     }
     let mut entries = from.audit_log().await.map_err(CopyError::Source)?;

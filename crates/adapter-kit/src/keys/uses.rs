@@ -28,7 +28,9 @@ pub(super) fn list_uses(sql: &mut dyn Sql) -> StoreResult<RecordedUses> {
         let kind = ApiKeyUse::ALL
             .into_iter()
             .find(|kind| *kind as i64 == number);
-        if let (Ok(id), Some(kind)) = (ApiKeyId::parse(&id), kind) {
+        if let Ok(id) = ApiKeyId::parse(&id)
+            && let Some(kind) = kind
+        {
             uses.last.insert((id, kind), time(last_used_at));
         }
     }

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use animal_store_adapter_kit::{ClockReadings, idempotency_record};
-use animal_store_app::{IdempotencyKey, ports::IdempotencyRecord};
+use animal_store_app::{IdempotencyKey, from_milliseconds, milliseconds, ports::IdempotencyRecord};
 use diesel::{
     connection::SimpleConnection,
     dsl::sql,
@@ -13,12 +13,8 @@ use diesel::{
     sql_types::{Binary, Bool, Text},
 };
 
-use crate::{
-    error::corrupt,
-    values::{from_milliseconds, milliseconds},
-};
-
 use self::idempotency_keys::{api_key_id, expires_at, key_digest, table};
+use crate::error::corrupt;
 
 diesel::table! {
     idempotency_keys (api_key_id, key_digest) {

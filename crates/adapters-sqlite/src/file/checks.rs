@@ -4,7 +4,7 @@ use std::{
     fs::{File, OpenOptions, Permissions},
     io::ErrorKind,
     os::unix::fs::{OpenOptionsExt, PermissionsExt},
-    path::{Path, PathBuf, absolute},
+    path::{Path, absolute},
     time::Duration,
 };
 
@@ -20,7 +20,7 @@ use super::{
     FileUse,
     connection::connect,
     header::Header,
-    identity::{folder_of, log_path, log_paths},
+    identity::{beside, folder_of, log_path, log_paths},
     log,
 };
 use crate::{
@@ -52,13 +52,9 @@ pub(crate) fn create(path: &Path) -> Result<(), Problem> {
 /// objection to a folder on the way.
 pub(crate) fn check_believed(path: &Path) -> Result<Option<Objection>, Problem> {
     let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let beside = ["-wal", "-journal", "-shm"].map(|suffix| {
-        let mut name = target.clone().into_os_string();
-        name.push(suffix);
-        PathBuf::from(name)
-    });
+    let others = ["-wal", "-journal", "-shm"].map(|suffix| beside(&target, suffix));
     Believed::this_process()
-        .judge_store(path, &beside)
+        .judge_store(path, &others)
         .map_err(Problem::NotBelieved)
 }
 

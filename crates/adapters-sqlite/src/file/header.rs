@@ -87,7 +87,7 @@ impl Header {
         let length = file.metadata()?.len();
         let mut bytes = [0; 64];
         file.read_exact_at(&mut bytes, 0)?;
-        let number = |at: usize| u32::from_be_bytes([0, 1, 2, 3].map(|byte| bytes[at + byte]));
+        let number = |at| log::number(&bytes, at);
         let page_size = u64::from(number(16) >> 16);
         let mut format = [0; 24];
         format.copy_from_slice(&bytes[..24]);

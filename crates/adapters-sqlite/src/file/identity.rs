@@ -1,5 +1,4 @@
 use std::{
-    ffi::OsStr,
     fs::Metadata,
     io,
     os::unix::fs::MetadataExt,
@@ -51,13 +50,16 @@ pub(super) fn log_paths(path: &Path) -> Vec<PathBuf> {
         targets.push(folder_of(last).join(link));
     }
     targets
-        .into_iter()
-        .map(|target| {
-            [target.as_os_str(), OsStr::new("-wal")]
-                .join(OsStr::new(""))
-                .into()
-        })
+        .iter()
+        .map(|target| beside(target, "-wal"))
         .collect()
+}
+
+/// Returns the path of a file whose name continues that of another one.
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
 }
 
 pub(super) fn folder_of(path: &Path) -> &Path {

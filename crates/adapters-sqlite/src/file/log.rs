@@ -4,11 +4,11 @@
 
 use std::{collections::HashSet, fs::File, io, os::unix::fs::FileExt, path::Path};
 
-const LOG_HEADER_BYTES: u64 = 32;
+const HEADER_BYTES: u64 = 32;
 const FRAME_HEADER_BYTES: u64 = 24;
 
-/// Offset of `user_version` in the first page.
-const STORE_ID: u64 = 60;
+/// Offset of `user_version` in a frame of the first page.
+const STORE_ID: usize = 24 + 60;
 
 /// Offset of the bytes that SQLite locks. Their page is never used.
 const LOCK_OFFSET: u32 = 1 << 30;
@@ -20,47 +20,45 @@ pub(super) struct LoggedStore {
     pub(super) is_complete: bool,
 }
 
+/// A copy of a page.
+struct Frame {
+    page: u32,
+    /// If the frame is the last one of a commit, the size of the store in pages; otherwise 0.
+    store_pages: u32,
+    /// The id of the store, in the first page.
+    store_id: u32,
+}
+
 /// Reads the last committed copy of the first page, or returns `None` if the log has no such copy.
 pub(super) fn read_store(path: &Path) -> Option<LoggedStore> {
     let log = File::open(path).ok()?;
     let header: [u8; 32] = read(&log, 0).ok()?;
     let page_size = number(&header, 8);
     let lock_page = LOCK_OFFSET.checked_div(page_size)? + 1;
-    let salts = &header[16..24];
-    let mut written = None;
-    let mut written_pages = Vec::new();
-    let mut committed = None;
-    let mut committed_pages = HashSet::new();
-    let mut last_page = 0;
-    let mut offset = LOG_HEADER_BYTES;
-    while let Ok(frame) = read::<24>(&log, offset) {
+    let mut frames = Vec::new();
+    let mut offset = HEADER_BYTES;
+    // A crash may have cut off the last frame.
+    while let Ok(frame) = read::<88>(&log, offset) {
         // A frame with other salts is from before the log began again.
-        if frame[8..16] != *salts {
+        if frame[8..16] != header[16..24] {
             break;
         }
-        let page = offset + FRAME_HEADER_BYTES;
-        let page_number = number(&frame, 0);
-        written_pages.push(page_number);
-        if page_number == 1 {
-            // A crash may have cut off the last frame.
-            let Ok(store_id) = read(&log, page + STORE_ID) else {
-                break;
-            };
-            written = Some(u32::from_be_bytes(store_id));
-        }
-        // The size of the store in pages, if the frame is the last one of a commit.
-        let size = number(&frame, 4);
-        if size > 0 {
-            committed = written;
-            committed_pages.extend(written_pages.drain(..));
-            last_page = size;
-        }
-        offset = page + u64::from(page_size);
+        frames.push(Frame {
+            page: number(&frame, 0),
+            store_pages: number(&frame, 4),
+            store_id: number(&frame, STORE_ID),
+        });
+        offset += FRAME_HEADER_BYTES + u64::from(page_size);
     }
+    let last_commit = frames.iter().rposition(|frame| frame.store_pages > 0)?;
+    frames.truncate(last_commit + 1);
+    let store_pages = frames.last()?.store_pages;
+    let first_page = frames.iter().rfind(|frame| frame.page == 1)?;
+    let pages: HashSet<_> = frames.iter().map(|frame| frame.page).collect();
+    let is_in_log = |page| page == lock_page || pages.contains(&page);
     Some(LoggedStore {
-        id: committed?,
-        is_complete: (1..=last_page)
-            .all(|page| page == lock_page || committed_pages.contains(&page)),
+        id: first_page.store_id,
+        is_complete: (1..=store_pages).all(is_in_log),
     })
 }
 
@@ -70,6 +68,7 @@ fn read<const BYTES: usize>(file: &File, offset: u64) -> io::Result<[u8; BYTES]>
     Ok(bytes)
 }
 
-fn number(bytes: &[u8], at: usize) -> u32 {
+/// Returns the number at this offset, as SQLite writes it.
+pub(super) fn number(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([0, 1, 2, 3].map(|byte| bytes[at + byte]))
 }
