@@ -99,28 +99,31 @@ pub(super) fn check_exists(path: &Path) -> Result<(), Problem> {
     let mut logs = log_paths(path);
     let log = logs.pop().expect("it has that of the path");
     // Before the file: a first start writes the log after the file.
-    let log_size = log.metadata().map(|log| log.len());
-    match path.metadata() {
+    let log_bytes = log.metadata().ok().map(|log| log.len());
+    let is_lost = match path.metadata() {
         Ok(file) if file.is_dir() => return Err(Problem::IsFolder),
         Ok(file) => {
-            let may_have_log =
-                file.len() > 0 && Header::of(path).is_none_or(|header| header.has_log());
-            if log_size.is_ok_and(|bytes| bytes > 0) && !may_have_log {
-                return Err(Problem::Lost(log));
-            }
+            let has_log = |header: Header| header.has_log();
+            let may_have_log = file.len() > 0 && Header::of(path).is_none_or(has_log);
+            !may_have_log && log_bytes > Some(0)
         }
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            if log_bytes.is_none() {
+                let has_folder = folder_of(path).is_dir();
+                return Err(if has_folder {
+                    Problem::Missing
+                } else {
+                    Problem::NoFolder
+                });
+            }
             // If the log is empty, it is that of a process that still has the file open.
-            return Err(if log_size.is_ok() {
-                Problem::Lost(log)
-            } else if folder_of(path).is_dir() {
-                Problem::Missing
-            } else {
-                Problem::NoFolder
-            });
+            true
         }
         // The next check has the reason.
-        Err(_) => {}
+        Err(_) => false,
+    };
+    if is_lost {
+        return Err(Problem::Lost(log));
     }
     // Beside a link.
     match logs.into_iter().find(|log| has_content(log)) {

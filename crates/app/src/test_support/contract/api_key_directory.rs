@@ -1,8 +1,4 @@
 //! The contract of [`ApiKeyDirectory`]. Each rule gets a directory that contains the keys of [`known_tokens`].
-#![expect(
-    clippy::missing_panics_doc,
-    reason = "a rule panics if the adapter breaks it"
-)]
 
 use std::sync::Arc;
 

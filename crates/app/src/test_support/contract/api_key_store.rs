@@ -1,9 +1,5 @@
 //! The contract of [`ApiKeyStore`], and of a directory that follows the store. The unit tests of `ApiKeyChange` have
 //! the rules of the changes.
-#![expect(
-    clippy::missing_panics_doc,
-    reason = "a rule panics if the adapter breaks it"
-)]
 
 mod audit;
 mod concurrency;

@@ -1,8 +1,4 @@
 //! The contract of [`ApiKeyUses`], and of a store that lists the uses.
-#![expect(
-    clippy::missing_panics_doc,
-    reason = "a rule panics if the adapter breaks it"
-)]
 
 use std::{
     sync::Arc,

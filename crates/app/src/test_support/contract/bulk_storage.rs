@@ -1,8 +1,4 @@
 //! The contract of [`BulkStorage`] and [`StorageSnapshot`]. Each rule gets an empty storage.
-#![expect(
-    clippy::missing_panics_doc,
-    reason = "a rule panics if the adapter breaks it"
-)]
 
 mod records;
 

@@ -1,8 +1,4 @@
 //! The contract of [`PetRepository`] about idempotency keys. Each rule gets an empty repository.
-#![expect(
-    clippy::missing_panics_doc,
-    reason = "a rule panics if the adapter breaks it"
-)]
 
 use std::{
     sync::Arc,

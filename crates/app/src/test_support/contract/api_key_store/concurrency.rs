@@ -1,8 +1,4 @@
 //! Concurrent changes.
-#![expect(
-    clippy::missing_panics_doc,
-    reason = "a rule panics if the adapter breaks it"
-)]
 
 use std::sync::Arc;
 

@@ -1,8 +1,4 @@
 //! Tokens of one key: grace periods, expiry and revocation.
-#![expect(
-    clippy::missing_panics_doc,
-    reason = "a rule panics if the adapter breaks it"
-)]
 
 use std::time::{Duration, Instant};
 

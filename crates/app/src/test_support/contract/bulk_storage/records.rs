@@ -1,8 +1,4 @@
 //! Records of idempotency keys.
-#![expect(
-    clippy::missing_panics_doc,
-    reason = "a rule panics if the adapter breaks it"
-)]
 
 use std::time::{Duration, SystemTime};
 
