@@ -31,7 +31,8 @@ static PAGE: LazyLock<StaticFile> = LazyLock::new(|| {
 });
 
 static FILES: LazyLock<[(&str, StaticFile); 4]> = LazyLock::new(|| {
-    let (script, style) = ("text/javascript; charset=utf-8", "text/css; charset=utf-8");
+    let script = "text/javascript; charset=utf-8";
+    let style = "text/css; charset=utf-8";
     [
         (
             "explorer.js",

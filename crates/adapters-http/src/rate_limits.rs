@@ -67,7 +67,8 @@ impl<K: Clone + Eq + Hash> Buckets<K> {
 
     /// Takes a token, and returns the number of those that are left. `None`: there was none.
     fn take(&self, client: &K) -> Option<u32> {
-        let (mut full_at, now) = (lock(&self.full_at), Instant::now());
+        let mut full_at = lock(&self.full_at);
+        let now = Instant::now();
         let after = full_at.get(client).map_or(now, |at| now.max(*at)) + self.interval;
         let rest = (now + self.fill_time).checked_duration_since(after)?;
         full_at.insert(client.clone(), after);

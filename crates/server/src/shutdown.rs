@@ -90,7 +90,8 @@ impl Signals {
     }
 
     fn on(&self, kind: SignalKind, handle: impl Fn(&Self) + Send + 'static) -> io::Result<()> {
-        let (signals, mut received) = (self.clone(), signal(kind)?);
+        let signals = self.clone();
+        let mut received = signal(kind)?;
         tokio::spawn(async move {
             while received.recv().await.is_some() {
                 handle(&signals);

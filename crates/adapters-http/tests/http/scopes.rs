@@ -43,7 +43,8 @@ fn assert_lacks(scope: &str, request: Request) {
 
 #[test]
 fn a_read_needs_the_read_scope() {
-    let (writer, reader) = (service(&[Scope::Write]), service(&[Scope::Read]));
+    let writer = service(&[Scope::Write]);
+    let reader = service(&[Scope::Read]);
     for path in ["", "/1"] {
         assert_lacks("read", writer.request("GET", path));
         writer.request("HEAD", path).send().assert_status(403);

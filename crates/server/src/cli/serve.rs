@@ -52,7 +52,8 @@ async fn serve(options: &Options, socket: Option<HttpListener>) -> anyhow::Resul
         tracing::warn!("{warning}");
     }
     let values = config.values.clone();
-    let (shutdown, first_signal) = (config.shutdown, signals.clone());
+    let shutdown = config.shutdown;
+    let first_signal = signals.clone();
     tokio::spawn(async move {
         first_signal.first().await;
         notify_stopping(shutdown.timeout);
@@ -98,10 +99,8 @@ async fn start(
     let is_managed = socket.is_some() || is_notified();
     // Before the adapters, which can take seconds to start: an address in use is reported at once.
     let listeners = Listeners::bind(&config, socket)?;
-    let (address, inherited) = (
-        listeners.api.address,
-        listeners.api.is_inherited.then_some(true),
-    );
+    let address = listeners.api.address;
+    let inherited = listeners.api.is_inherited.then_some(true);
     if config.is_unencrypted(address) {
         tracing::warn!(
             %address,
@@ -244,7 +243,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_second_signal_ends_the_wait_for_spans_at_once_and_that_for_the_log_soon() {
-        let (start, signals) = (Instant::now(), first_signal());
+        let start = Instant::now();
+        let signals = first_signal();
         signals.end_shutdown();
         let log = async {
             assert_eq!(start.elapsed(), Duration::ZERO);
