@@ -3,33 +3,38 @@
 //! **Problem.** A configuration must be checked as a whole before a start, and a command must not depend on what it does
 //! not use: a certificate that is half replaced, or a typo in another section.
 //!
-//! **Invariant.** A section is plain data, or all its errors; no file that it names is opened, and nothing is started.
-//! `Sections` opens the files of those that a command uses, and [`Config`] those of all. `animal_store_settings`
-//! promises the rest. `docs/configuration.md` has a row for every setting.
+//! **Invariant.** A section is plain data, or all its errors; nothing is started. The files that a section names are
+//! opened only for a command that uses it. A command fails on the sections that it uses, and warns of errors in the
+//! others. `animal_store_settings` promises the rest. `docs/configuration.md` has a row for every setting.
 //!
 //! **Proof.** `config/tests.rs`, and `configuration.rs` in `crates/server/tests/process`.
 
 mod api_keys;
-mod files;
 mod http;
-mod sections;
 mod service;
 mod storage;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeMap, net::SocketAddr};
+use std::{collections::BTreeMap, net::SocketAddr, path::Path};
 
+use animal_store_adapter_kit::{Believed, object_to_readers};
 use animal_store_adapters_http::ApiSettings;
 use animal_store_http1::TlsIdentity;
-use animal_store_settings::{Schema, SettingsError};
+use animal_store_settings::{Schema, SettingsError, Values};
 use secrecy::SecretString;
 use url::Url;
 
+use self::{
+    api_keys::require_tokens,
+    http::{HttpConfig, open_tls},
+    service::TracesConfig,
+};
 pub(crate) use self::{
-    api_keys::{KeysConfig, RedisKeysConfig},
-    sections::Sections,
-    service::{LogConfig, RELOAD_TARGET},
+    api_keys::{ApiKeysConfig, MemoryApiKeysConfig, RedisConfig},
+    http::read_tls_identity,
+    service::{LogConfig, RELOAD_TARGET, read_management},
+    storage::MemoryPetsConfig,
 };
 pub use self::{
     service::ShutdownConfig,
@@ -49,6 +54,7 @@ pub static SCHEMA: Schema = Schema {
         service::TRACES,
         service::SHUTDOWN,
     ],
+    judge,
 };
 
 /// The first lines of the file that `config init` prints.
@@ -71,7 +77,7 @@ pub struct Config {
     pub(crate) management: Option<SocketAddr>,
     /// The storage of pets.
     pub storage: StorageConfig,
-    pub(crate) keys: KeysConfig,
+    pub(crate) api_keys: ApiKeysConfig,
     pub(crate) log: LogConfig,
     /// The collector of traces, if there is one.
     pub(crate) traces: Option<Url>,
@@ -92,7 +98,38 @@ impl Config {
     /// # Errors
     /// All errors.
     pub fn load(sources: &Sources) -> Result<Self, SettingsError> {
-        Sections::read(sources).open()
+        SCHEMA.read(sources).open(Self::read)
+    }
+
+    fn read(values: &mut Values) -> Option<Self> {
+        let http = HttpConfig::read(values);
+        let tls = open_tls(values, http.tls.as_ref());
+        let management = read_management(values);
+        let storage = StorageConfig::read(values);
+        let api_keys = ApiKeysConfig::read(values);
+        let log = LogConfig::read(values);
+        let traces = TracesConfig::read(values);
+        let shutdown = ShutdownConfig::read(values);
+        require_tokens(values, http.listen);
+        Some(Self {
+            listen: http.listen,
+            http: ApiSettings {
+                sample_ratio: traces.sample_ratio,
+                errors_only: log.errors_only,
+                ..http.api
+            },
+            tls,
+            serves_get_pet: http.serves_get_pet,
+            management,
+            storage: storage?,
+            api_keys: api_keys?,
+            log,
+            traces: traces.endpoint,
+            shutdown,
+            values: values.texts(),
+            lines: values.lines(),
+            warnings: values.warnings(),
+        })
     }
 
     /// Whether other machines can connect to this address of the API without TLS, and no proxy that could have it is
@@ -100,4 +137,31 @@ impl Config {
     pub(crate) fn is_unencrypted(&self, address: SocketAddr) -> bool {
         !address.ip().is_loopback() && self.tls.is_none() && self.http.proxies.is_empty()
     }
+}
+
+/// Reads the sources for a command that uses some sections. All are checked, and no file is opened but that of the
+/// settings.
+pub(crate) fn read(sources: &Sources) -> Values {
+    let mut values = SCHEMA.read(sources);
+    HttpConfig::read(&mut values);
+    read_management(&mut values);
+    StorageConfig::read(&mut values);
+    ApiKeysConfig::read(&mut values);
+    LogConfig::read(&mut values);
+    TracesConfig::read(&mut values);
+    ShutdownConfig::read(&mut values);
+    values
+}
+
+/// Returns warnings about the other users who can change a file that the configuration names, or read its secrets.
+fn judge(path: &Path, has_secrets: bool) -> Vec<String> {
+    let believed = Believed::this_process().and_owner_of_folder(path);
+    let mut warnings = Vec::new();
+    if let Some(objection) = believed.object(path) {
+        warnings.push(objection.to_string());
+    }
+    if let Some(objection) = object_to_readers(path).filter(|_| has_secrets) {
+        warnings.push(objection.to_string());
+    }
+    warnings
 }

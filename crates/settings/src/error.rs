@@ -15,21 +15,6 @@ impl SettingsError {
         Self(BTreeSet::from([error]))
     }
 
-    /// Adds an error.
-    pub fn add(&mut self, error: String) {
-        self.0.insert(error);
-    }
-
-    /// Returns a value, or adds its errors to these.
-    pub fn check<T>(&mut self, checked: Result<T, Self>) -> Option<T> {
-        checked.map_err(|errors| self.0.extend(errors.0)).ok()
-    }
-
-    /// Whether there is no error.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// Returns each error.
     pub fn lines(&self) -> Vec<&str> {
         self.0.iter().map(String::as_str).collect()

@@ -1,10 +1,6 @@
 //! Settings as TOML, for operators.
 
-use crate::{
-    Schema, Values,
-    schema::file_setting,
-    values::{Entry, items},
-};
+use crate::{Schema, Values, schema::file_setting, values::Entry};
 
 /// Length of the lines of a file.
 const WIDTH: usize = 120;
@@ -40,19 +36,23 @@ impl Values {
         let mut lines = Vec::new();
         for setting in self.schema.settings() {
             let name = setting.name;
-            let Entry { text, source } = &self.entries[name];
             let file_name = file_setting(name);
-            let is_shown = !setting.is_secret || items(text).next().is_none();
-            lines.push(match self.entries.get(&file_name) {
-                Some(file) if setting.is_secret => {
-                    format!("{file_name} = {} # {}", literal(&file.text), file.source)
+            let entry = &self.entries[name];
+            let file = self.entries.get(&file_name);
+            lines.push(match file {
+                Some(file) => line(&file_name, file),
+                None if setting.is_secret && !entry.is_blank() => {
+                    format!("#{name} = \"(set)\" # {}", entry.source)
                 }
-                _ if is_shown => format!("{name} = {} # {source}", literal(text)),
-                _ => format!("#{name} = \"(set)\" # {source}"),
+                None => line(name, entry),
             });
         }
         lines
     }
+}
+
+fn line(name: &str, entry: &Entry) -> String {
+    format!("{name} = {} # {}", literal(entry.text()), entry.source)
 }
 
 /// Returns a text as a comment, after an empty line.

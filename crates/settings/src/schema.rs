@@ -1,6 +1,6 @@
 //! The settings that exist.
 
-use std::iter;
+use std::{iter, path::Path};
 
 /// Maximum number of edits between an unknown name and the one that its error suggests.
 const MAX_EDITS: usize = 3;
@@ -73,6 +73,8 @@ pub struct Schema {
     pub prefix: &'static str,
     /// The settings of each section, in the order of the documentation.
     pub sections: &'static [&'static [Setting]],
+    /// Returns warnings about a file that is opened, and that contains secrets or not.
+    pub judge: fn(path: &Path, has_secrets: bool) -> Vec<String>,
 }
 
 impl Schema {

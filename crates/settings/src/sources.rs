@@ -1,14 +1,14 @@
 //! The sources of the settings, and how they are merged.
 
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     fs,
     path::{Path, PathBuf},
 };
 
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeArray, DeTable, DeValue};
 
-use crate::{Schema, Values};
+use crate::{Schema, Values, schema::file_setting, values::DEFAULT};
 
 /// The sources of a configuration, in ascending order of precedence.
 #[derive(Debug, Default)]
@@ -25,33 +25,23 @@ impl Schema {
     /// Merges the sources by precedence, and finds the settings that are unknown. No value is checked.
     pub fn read(&'static self, sources: &Sources) -> Values {
         let mut values = Values::new(self);
-        if let Some(path) = &sources.file
-            && let Err(error) = add_file(&mut values, path)
-        {
-            values.refuse(format!("{}{error}", path.display()));
-            values.is_complete = false;
+        if let Some(path) = &sources.file {
+            values.judge(path, false);
+            if let Err(error) = add_file(&mut values, path) {
+                values.reject("", format!("{}{error}", path.display()));
+                values.is_complete = false;
+            }
         }
         for (variable, text) in &sources.environment {
             if let Some(name) = variable.to_str().and_then(|name| self.name_of(name)) {
-                let source = variable.to_string_lossy();
-                match text.to_str() {
-                    Some(text) => values.set(name, text, &source),
-                    None => values.refuse(format!("{source} is not UTF-8")),
-                }
+                add_variable(&mut values, &name, variable, text);
             }
         }
         for (name, text) in &sources.flags {
-            if self.find(name).is_some_and(|setting| setting.is_secret) {
-                let variable = self.variable(name);
-                values.refuse(format!(
-                    "{name} (--set) is a secret: every user of this machine could read it in the process list; set \
-                     {variable} instead"
-                ));
-            } else {
-                values.set(name.clone(), text, "--set");
-            }
+            add_flag(&mut values, name, text);
         }
-        values.refuse_names();
+        reject_unknown(&mut values);
+        reject_ambiguous(&mut values);
         values
     }
 
@@ -68,19 +58,61 @@ impl Schema {
     }
 }
 
+fn add_variable(values: &mut Values, name: &str, variable: &OsStr, text: &OsStr) {
+    let source = variable.to_string_lossy();
+    match text.to_str() {
+        Some(text) => values.set(name, text, &source),
+        None => values.reject("", format!("{source} is not UTF-8")),
+    }
+}
+
+fn add_flag(values: &mut Values, name: &str, text: &str) {
+    let setting = values.schema.find(name);
+    if setting.is_none_or(|setting| !setting.is_secret) {
+        return values.set(name, text, "--set");
+    }
+    let variable = values.schema.variable(name);
+    let error = format!(
+        "{name} (--set) is a secret: every user of this machine could read it in the process list; set {variable} \
+         instead"
+    );
+    values.reject("", error);
+}
+
+/// Adds an error for each name that is unknown.
+fn reject_unknown(values: &mut Values) {
+    let schema = values.schema;
+    for (name, entry) in values.entries.clone() {
+        if !schema.knows(&name) {
+            let error = schema.unknown(&name, &entry.source);
+            values.reject(&name, error);
+        }
+    }
+}
+
+/// Adds an error for each secret that is set by itself and by a file.
+fn reject_ambiguous(values: &mut Values) {
+    for setting in values.schema.settings() {
+        let name = setting.name;
+        let own = &values.entries[name].source;
+        if let Some(file) = values.entries.get(&file_setting(name))
+            && own != DEFAULT
+        {
+            let file = &file.source;
+            let error = format!("{name} ({own}) and {name}_file ({file}) must not both be set");
+            values.reject(name, error);
+        }
+    }
+}
+
 /// Adds the values of a TOML file. An error has its place and its reason, without any text of the file, which can be a
 /// secret.
 fn add_file(values: &mut Values, path: &Path) -> Result<(), String> {
     let text = fs::read_to_string(path).map_err(|error| format!(": cannot be read: {error}"))?;
     let table = DeTable::parse(&text).map_err(|error| {
         let offset = error.span().map_or(0, |span| span.start);
-        let before = text.get(..offset).unwrap_or(&text);
-        let column = 1 + before
-            .chars()
-            .rev()
-            .take_while(|&character| character != '\n')
-            .count();
-        let line = line_of(&text, before.len());
+        let line = line_of(&text, offset);
+        let column = column_of(&text, offset);
         let reason = error.message();
         format!(", line {line}, column {column}: not valid TOML: {reason}")
     })?;
@@ -95,47 +127,58 @@ fn line_of(text: &str, offset: usize) -> usize {
     1 + before.filter(|&byte| byte == b'\n').count()
 }
 
+/// Returns the number of the character at this offset in its line.
+fn column_of(text: &str, offset: usize) -> usize {
+    let before = text.get(..offset).unwrap_or(text);
+    let line_start = before.rfind('\n').map_or(0, |end| end + 1);
+    1 + before[line_start..].chars().count()
+}
+
 /// Adds the values of a table and of the tables in it, with joined names (`http.listen`) and the source of each.
 fn add_table(
     values: &mut Values,
     prefix: &str,
     table: &DeTable<'_>,
-    source: &impl Fn(usize) -> String,
+    source_of: &impl Fn(usize) -> String,
 ) {
     for (key, value) in table {
         let name = format!("{prefix}{}", key.get_ref());
+        let source = source_of(key.span().start);
         let text = match value.get_ref() {
             DeValue::Table(table) => {
-                add_table(values, &format!("{name}."), table, source);
+                add_table(values, &format!("{name}."), table, source_of);
                 continue;
             }
-            DeValue::Array(items) => {
-                let items: Option<Vec<_>> =
-                    items.iter().map(|item| scalar(item.get_ref())).collect();
-                items.map(|items| items.join(","))
-            }
+            DeValue::Array(items) => list(items),
             value => scalar(value),
         };
-        let source = source(key.span().start);
         match text {
-            Some(text) => values.set(name, &text, &source),
+            Some(text) => values.set(&name, &text, &source),
             None => values.reject(&name, format!("{name} ({source}) must be a list of texts")),
         }
     }
+}
+
+fn list(items: &DeArray<'_>) -> Option<String> {
+    let mut texts = Vec::new();
+    for item in items {
+        texts.push(scalar(item.get_ref())?);
+    }
+    Some(texts.join(","))
 }
 
 /// Returns the text of a scalar. Numbers are normalised: `0x3` is `3`.
 fn scalar(value: &DeValue<'_>) -> Option<String> {
     match value {
         DeValue::String(text) => Some(text.to_string()),
-        DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
-            .ok()
-            .map(|int| int.to_string()),
-        DeValue::Float(number) => number
-            .as_str()
-            .parse()
-            .ok()
-            .map(|float: f64| float.to_string()),
+        DeValue::Integer(number) => {
+            let integer = i64::from_str_radix(number.as_str(), number.radix()).ok()?;
+            Some(integer.to_string())
+        }
+        DeValue::Float(number) => {
+            let float: f64 = number.as_str().parse().ok()?;
+            Some(float.to_string())
+        }
         DeValue::Boolean(boolean) => Some(boolean.to_string()),
         DeValue::Datetime(time) => Some(time.to_string()),
         DeValue::Array(_) | DeValue::Table(_) => None,

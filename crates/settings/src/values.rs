@@ -1,21 +1,22 @@
 //! The values of the settings, and the errors about them.
 
 use std::{
-    collections::BTreeMap,
-    fmt::{self, Debug, Display, Formatter},
-    fs,
-    path::Path,
+    collections::{BTreeMap, BTreeSet},
+    fmt::Display,
+    fs, io,
+    path::{Path, PathBuf},
 };
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 
 use crate::{
-    Schema, Setting, SettingsError,
+    Schema, SettingsError,
+    parsers::{optional, path},
     schema::{file_setting, section_of},
 };
 
 /// The source of a value that no source sets.
-const DEFAULT: &str = "default";
+pub(crate) const DEFAULT: &str = "default";
 
 /// What the sources set. An error about a value names its setting and its source.
 #[derive(Debug)]
@@ -23,104 +24,115 @@ pub struct Values {
     pub(crate) schema: &'static Schema,
     /// By name, which may be unknown. Every known setting has an entry.
     pub(crate) entries: BTreeMap<String, Entry>,
-    /// Errors about settings.
-    problems: Vec<Problem>,
-    /// Errors that every command reports.
-    refused: SettingsError,
-    /// `false`: the file cannot be read, and what it sets is unknown.
+    problems: BTreeSet<Problem>,
+    warnings: BTreeSet<String>,
+    /// Whether a value is read in order to use it: files are opened, and the errors of its section count.
+    is_in_use: bool,
+    used_sections: BTreeSet<String>,
+    /// `false`: the file of the settings cannot be read, and what it sets is unknown.
     pub(crate) is_complete: bool,
 }
 
+#[derive(Debug, Clone)]
 pub(crate) struct Entry {
-    /// The text, or the items of an array with commas between them.
-    pub(crate) text: String,
+    /// The text, or the items of an array with commas between them. It can be a secret.
+    text: SecretString,
     /// As errors name it: the file and the line, the variable, the flag, or the setting that implies the value.
     pub(crate) source: String,
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Problem {
     setting: String,
     error: String,
 }
 
-/// The text can be a secret.
-impl Debug for Entry {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.source)
-    }
-}
-
 impl Entry {
-    fn new(text: &str, source: &str) -> Self {
-        Self {
-            text: text.to_owned(),
-            source: source.to_owned(),
-        }
+    pub(crate) fn text(&self) -> &str {
+        self.text.expose_secret()
+    }
+
+    pub(crate) fn is_blank(&self) -> bool {
+        items(self.text()).next().is_none()
     }
 }
 
 impl Values {
     pub(crate) fn new(schema: &'static Schema) -> Self {
-        let default = |setting: &'static Setting| {
-            let entry = Entry::new(setting.default, DEFAULT);
-            (setting.name.to_owned(), entry)
-        };
-        Self {
+        let mut values = Self {
             schema,
-            entries: schema.settings().map(default).collect(),
-            problems: Vec::new(),
-            refused: SettingsError::default(),
+            entries: BTreeMap::new(),
+            problems: BTreeSet::new(),
+            warnings: BTreeSet::new(),
+            is_in_use: false,
+            used_sections: BTreeSet::new(),
             is_complete: true,
+        };
+        for setting in schema.settings() {
+            values.set(setting.name, setting.default, DEFAULT);
         }
+        values
     }
 
-    pub(crate) fn set(&mut self, name: String, text: &str, source: &str) {
-        self.entries.insert(name, Entry::new(text, source));
+    pub(crate) fn set(&mut self, name: &str, text: &str, source: &str) {
+        let entry = Entry {
+            text: text.into(),
+            source: source.to_owned(),
+        };
+        self.entries.insert(name.to_owned(), entry);
     }
 
-    /// Adds an error that every command reports.
-    pub(crate) fn refuse(&mut self, error: String) {
-        self.refused.add(error);
-    }
-
-    /// Adds an error about a setting.
+    /// Adds an error about a setting, or about all if the name is empty.
     pub(crate) fn reject(&mut self, setting: &str, error: String) {
-        self.problems.push(Problem {
+        self.problems.insert(Problem {
             setting: setting.to_owned(),
             error,
         });
     }
 
-    /// Adds an error for each name that is unknown, and for each secret that is set twice. An unknown section can be
-    /// that of any command.
-    pub(crate) fn refuse_names(&mut self) {
-        let schema = self.schema;
-        let mut unknown = Vec::new();
-        for (name, entry) in &self.entries {
-            if !schema.knows(name) {
-                unknown.push((name.clone(), schema.unknown(name, &entry.source)));
+    /// Reads what a command uses, with the files that it names.
+    ///
+    /// # Errors
+    /// All errors about the sections of which a value was read, and those of every command.
+    pub fn open<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Option<T>,
+    ) -> Result<T, SettingsError> {
+        self.is_in_use = true;
+        let opened = read(self);
+        self.is_in_use = false;
+        let errors = self.errors(|section| self.used_sections.contains(section));
+        opened
+            .filter(|_| errors.is_empty())
+            .ok_or(SettingsError(errors))
+    }
+
+    /// Returns the warnings about files that were opened, and the errors of the sections that were not used.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings: Vec<_> = self.warnings.iter().cloned().collect();
+        for error in self.errors(|section| !self.used_sections.contains(section)) {
+            warnings.push(format!("{error}; this command does not use it"));
+        }
+        warnings
+    }
+
+    /// Returns the errors of these sections. An unknown section can be that of any command.
+    fn errors(&self, is_wanted: impl Fn(&str) -> bool) -> BTreeSet<String> {
+        let mut errors = BTreeSet::new();
+        for Problem { setting, error } in &self.problems {
+            if !self.schema.has_section_of(setting) || is_wanted(section_of(setting)) {
+                errors.insert(error.clone());
             }
         }
-        for (name, error) in unknown {
-            if schema.has_section_of(&name) {
-                self.reject(&name, error);
-            } else {
-                self.refuse(error);
-            }
+        errors
+    }
+
+    /// Returns the entry of a setting for its use.
+    fn used(&mut self, name: &str) -> &Entry {
+        if self.is_in_use {
+            self.used_sections.insert(section_of(name).to_owned());
         }
-        for setting in schema.settings().filter(|setting| setting.is_secret) {
-            let file = self.entries.get(&file_setting(setting.name));
-            let own = &self.entries[setting.name].source;
-            if let Some(file) = file.filter(|_| own != DEFAULT) {
-                let name = setting.name;
-                let error = format!(
-                    "{name} ({own}) and {name}_file ({}) must not both be set",
-                    file.source
-                );
-                self.reject(name, error);
-            }
-        }
+        &self.entries[name]
     }
 
     /// Parses a value. If it is invalid, adds an error and returns the default.
@@ -128,7 +140,7 @@ impl Values {
     /// # Panics
     /// If the setting is unknown, or its default is invalid.
     pub fn get<T>(&mut self, name: &'static str, parse: impl Fn(&str) -> Result<T, String>) -> T {
-        let text = &self.entries[name].text;
+        let text = self.used(name).text();
         let parsed =
             parse(text.trim()).map_err(|expected| format!("must be {expected}, not {text:?}"));
         self.check(name, parsed).unwrap_or_else(|| {
@@ -138,30 +150,29 @@ impl Values {
     }
 
     /// Returns the items of a list: an array in TOML, or a text with commas.
-    pub fn items(&self, name: &str) -> Vec<String> {
-        items(&self.entries[name].text).map(str::to_owned).collect()
+    pub fn items(&mut self, name: &str) -> Vec<String> {
+        items(self.used(name).text()).map(str::to_owned).collect()
     }
 
-    /// Returns the text of a setting that is not a secret.
+    /// Returns the text of a setting that is not a secret. Its section does not count as used.
     pub fn text(&self, name: &str) -> &str {
-        self.entries[name].text.trim()
+        self.entries[name].text().trim()
     }
 
     /// Whether a setting has a value that is not blank. A secret has one if a file is named.
     pub fn is_set(&self, name: &str) -> bool {
-        let is_blank = items(&self.entries[name].text).next().is_none();
-        !is_blank || self.entries.contains_key(&file_setting(name))
+        !self.entries[name].is_blank() || self.entries.contains_key(&file_setting(name))
     }
 
     /// Sets a setting to the value that another setting implies.
-    pub fn imply(&mut self, name: &'static str, value: &str, reason: &str) {
-        self.set(name.to_owned(), value, reason);
+    pub fn imply(&mut self, name: &str, value: &str, reason: &str) {
+        self.set(name, value, reason);
     }
 
     /// Returns a checked value, or adds the error about its setting.
     pub fn check<T>(&mut self, name: &str, checked: Result<T, impl Display>) -> Option<T> {
         checked
-            .map_err(|error| self.reject(name, self.error(name, error)))
+            .map_err(|error| self.reject(name, self.labelled(name, error)))
             .ok()
     }
 
@@ -173,81 +184,95 @@ impl Values {
             .iter()
             .all(|problem| !names.contains(&problem.setting.as_str()));
         if !is_satisfied && is_judged && self.is_complete {
-            self.reject(names[0], self.error(names[0], rule));
+            self.reject(names[0], self.labelled(names[0], rule));
         }
     }
 
-    /// Returns the errors of all sections.
-    pub fn errors(&self) -> SettingsError {
-        let mut errors = self.refused.clone();
-        for problem in &self.problems {
-            errors.add(problem.error.clone());
-        }
-        errors
+    /// Adds a warning about a setting.
+    pub fn warn(&mut self, name: &str, warning: &str) {
+        self.warnings.insert(self.labelled(name, warning));
     }
 
-    /// Returns a section, unless it has errors.
-    ///
-    /// # Errors
-    /// The errors about the settings of the section, and those that every command reports.
-    pub fn section<T>(&self, section: &str, value: T) -> Result<T, SettingsError> {
-        let mut errors = self.refused.clone();
-        for problem in &self.problems {
-            if section_of(&problem.setting) == section {
-                errors.add(problem.error.clone());
-            }
+    /// Adds the warnings about a file that the configuration names.
+    pub fn judge(&mut self, path: &Path, has_secrets: bool) {
+        self.warnings.extend((self.schema.judge)(path, has_secrets));
+    }
+
+    /// Returns a secret, from the file that contains it if one is named. `None`: it is not set, there is an error, or
+    /// its section is only checked.
+    pub fn secret(&mut self, name: &str) -> Option<SecretString> {
+        if !self.is_in_use {
+            return None;
         }
-        if errors.is_empty() {
-            Ok(value)
+        let file = self.entries.get(&file_setting(name)).cloned();
+        let is_unread = self.used(name).source == DEFAULT;
+        if let Some(file) = file.filter(|_| is_unread) {
+            self.read_secret(name, &file);
+        }
+        let entry = &self.entries[name];
+        (!entry.is_blank()).then(|| entry.text().trim().into())
+    }
+
+    /// Reads a secret from its file, which becomes its source.
+    fn read_secret(&mut self, name: &str, file: &Entry) {
+        let path = file.text();
+        // A URL can contain a password.
+        let source = if path.contains("://") {
+            format!("{} names a URL, not a file", file.source)
         } else {
-            Err(errors)
+            format!("{path}, named by {}", file.source)
+        };
+        self.set(name, "", &source);
+        let content = self
+            .read_file(Path::new(path), true)
+            .map_err(|error| format!("cannot be read: {error}"));
+        if let Some(content) = self.check(name, content) {
+            self.set(name, &content, &source);
+            if self.entries[name].is_blank() {
+                self.check::<()>(name, Err("is empty"));
+            }
         }
     }
 
-    /// Returns the file that contains a secret, if one is named.
-    pub fn secret_file(&self, name: &str) -> Option<&Path> {
-        let file = self.entries.get(&file_setting(name))?;
-        Some(Path::new(&file.text))
+    /// Returns the content of the file that a setting names. `None`: none is named, there is an error, or the section is
+    /// only checked.
+    pub fn file(&mut self, name: &'static str, has_secrets: bool) -> Option<String> {
+        let path: PathBuf = self.get(name, optional(path))?;
+        if !self.is_in_use {
+            return None;
+        }
+        let content = self.read_file(&path, has_secrets).map_err(|error| {
+            let path = path.display();
+            format!("names {path}, which cannot be read: {error}")
+        });
+        self.check(name, content)
     }
 
-    /// Returns a secret, and reads the file that contains it. `None`: it is not set.
-    ///
-    /// # Errors
-    /// If the file cannot be read, or is empty.
-    pub fn secret(&self, name: &str) -> Result<Option<SecretString>, String> {
-        let text = match self.secret_file(name) {
-            None => self.entries[name].text.clone(),
-            Some(path) => {
-                let text = fs::read_to_string(path)
-                    .map_err(|error| self.error(name, format!("cannot be read: {error}")))?;
-                if items(&text).next().is_none() {
-                    return Err(self.error(name, "is empty"));
-                }
-                text
-            }
+    fn read_file(&mut self, path: &Path, has_secrets: bool) -> io::Result<String> {
+        self.judge(path, has_secrets);
+        fs::read_to_string(path)
+    }
+
+    /// Returns the value of every setting by its name. That of a secret in a file that was opened is the content.
+    pub fn texts(&self) -> BTreeMap<&'static str, SecretString> {
+        let mut texts = BTreeMap::new();
+        for setting in self.schema.settings() {
+            let text = self.text(setting.name);
+            texts.insert(setting.name, text.into());
+        }
+        texts
+    }
+
+    /// Returns a message about a setting: its name, the source of its value, and the message.
+    fn labelled(&self, name: &str, message: impl Display) -> String {
+        let entry = &self.entries[name];
+        // Without a value, the variable that can set it.
+        let source = if entry.source == DEFAULT && entry.text().is_empty() {
+            self.schema.variable(name)
+        } else {
+            entry.source.clone()
         };
-        let is_blank = items(&text).next().is_none();
-        Ok((!is_blank).then(|| text.trim().into()))
-    }
-
-    /// Returns the error about a setting: its name, the source of its value, and the reason.
-    pub fn error(&self, name: &str, reason: impl Display) -> String {
-        format!("{} {reason}", self.label(name))
-    }
-
-    /// Returns the name of a setting and the source of its value. If it has no value: the variable that can set it.
-    fn label(&self, name: &str) -> String {
-        let Entry { text, source } = &self.entries[name];
-        let source = match self.entries.get(&file_setting(name)) {
-            // A URL can contain a password.
-            Some(file) if file.text.contains("://") => {
-                format!("{} names a URL, not a file", file.source)
-            }
-            Some(file) => format!("{}, named by {}", file.text, file.source),
-            None if source == DEFAULT && text.is_empty() => self.schema.variable(name),
-            None => source.clone(),
-        };
-        format!("{name} ({source})")
+        format!("{name} ({source}) {message}")
     }
 }
 

@@ -15,8 +15,6 @@ use animal_store_settings::{
     parsers::{address, duration, number, one_of, optional, path},
 };
 
-use super::files::Files;
-
 pub(super) const SETTINGS: &[Setting] = &[
     Setting::new(
         "http.listen",
@@ -124,8 +122,8 @@ const OTHER_TIMEOUTS: Duration = Duration::from_secs(45);
 const MAX_WORKERS: usize = 512;
 
 /// The section `http`.
-#[derive(Debug, Clone)]
-pub(crate) struct HttpSection {
+#[derive(Debug)]
+pub(crate) struct HttpConfig {
     pub(crate) listen: SocketAddr,
     /// Without what the sections `log` and `traces` set.
     pub(super) api: ApiSettings,
@@ -134,7 +132,7 @@ pub(crate) struct HttpSection {
     pub(super) tls: Option<TlsFiles>,
 }
 
-impl HttpSection {
+impl HttpConfig {
     pub(super) fn read(values: &mut Values) -> Self {
         let limit = || optional(number(NonZeroU32::MIN..=MILLION));
         let origins = AllowedOrigins::parse(&values.items("http.cors_origins"));
@@ -185,34 +183,40 @@ impl HttpSection {
             tls: read_tls(values),
         }
     }
+}
 
-    /// Reads the certificate, its key, and the authorities of clients, if they are set.
-    pub(super) fn open_tls(&self, files: &mut Files) -> Option<TlsIdentity> {
-        let tls = self.tls.as_ref()?;
-        files.judge(&tls.certificate, false);
-        files.judge(&tls.private_key, true);
-        if let Some(authorities) = &tls.client_authorities {
-            files.judge(authorities, false);
-        }
-        let loaded = tls.load();
-        let name = match loaded {
-            Err(TlsFilesError::PrivateKey(_)) => PRIVATE_KEY,
-            Err(TlsFilesError::ClientAuthorities(_)) => CLIENT_AUTHORITIES,
-            _ => CERTIFICATE,
-        };
-        let loaded = loaded.map_err(|error| format!("names a file that cannot be used: {error}"));
-        let identity = files.check(name, loaded)?;
-        if identity.remaining().is_none() {
-            files.warn(CERTIFICATE, "has expired: clients refuse it");
-        }
-        if identity.has_expired_authority() {
-            files.warn(
-                CLIENT_AUTHORITIES,
-                "contains an authority that has expired: its certificates are still accepted",
-            );
-        }
-        Some(identity)
+/// Reads the section for its certificate alone. `None` without one.
+pub(crate) fn read_tls_identity(values: &mut Values) -> Option<TlsIdentity> {
+    let http = HttpConfig::read(values);
+    open_tls(values, http.tls.as_ref())
+}
+
+/// Reads the certificate, its private key, and the authorities of clients, if they are set.
+pub(super) fn open_tls(values: &mut Values, files: Option<&TlsFiles>) -> Option<TlsIdentity> {
+    let files = files?;
+    values.judge(&files.certificate, false);
+    values.judge(&files.private_key, true);
+    if let Some(authorities) = &files.client_authorities {
+        values.judge(authorities, false);
     }
+    let loaded = files.load();
+    let name = match loaded {
+        Err(TlsFilesError::PrivateKey(_)) => PRIVATE_KEY,
+        Err(TlsFilesError::ClientAuthorities(_)) => CLIENT_AUTHORITIES,
+        _ => CERTIFICATE,
+    };
+    let loaded = loaded.map_err(|error| format!("names a file that cannot be used: {error}"));
+    let identity = values.check(name, loaded)?;
+    if identity.remaining().is_none() {
+        values.warn(CERTIFICATE, "has expired: clients refuse it");
+    }
+    if identity.has_expired_authority() {
+        values.warn(
+            CLIENT_AUTHORITIES,
+            "contains an authority that has expired: its certificates are still accepted",
+        );
+    }
+    Some(identity)
 }
 
 fn read_tls(values: &mut Values) -> Option<TlsFiles> {

@@ -68,21 +68,21 @@ pub(super) const SHUTDOWN: &[Setting] = &[
 ];
 
 /// Returns the address of the management listener, if there is one.
-pub(super) fn read_management(values: &mut Values) -> Option<SocketAddr> {
+pub(crate) fn read_management(values: &mut Values) -> Option<SocketAddr> {
     values.get("management.listen", optional(address))
 }
 
 /// Target of the events about reloads. They pass every filter, so that SIGHUP always has a visible outcome.
 pub(crate) const RELOAD_TARGET: &str = "reload";
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct LogConfig {
     pub(crate) settings: LogSettings,
     pub(crate) errors_only: bool,
 }
 
 impl LogConfig {
-    pub(super) fn read(values: &mut Values) -> Self {
+    pub(crate) fn read(values: &mut Values) -> Self {
         let formats = one_of([("auto", None), ("text", Some(false)), ("json", Some(true))]);
         let requests = one_of([("all", false), ("errors", true)]);
         Self {
@@ -108,7 +108,7 @@ fn filter(text: &str) -> Result<Targets, String> {
 }
 
 /// The section `traces`.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct TracesConfig {
     /// The collector, if there is one.
     pub(crate) endpoint: Option<Url>,

@@ -1,7 +1,6 @@
 //! The settings of the storage of pets, and of the SQLite file that API keys can be in as well.
 
 use std::{
-    fmt,
     ops::RangeInclusive,
     path::{PathBuf, absolute},
     time::Duration,
@@ -14,24 +13,26 @@ use animal_store_settings::{
     parsers::{duration, number, one_of, path},
 };
 
-use super::files::Files;
-
 /// The storage of pets.
 #[derive(Debug)]
 pub enum StorageConfig {
     /// In a file.
     Sqlite(SqliteConfig),
     /// In the process.
-    Memory {
-        /// How long an idempotency key is kept.
-        idempotency_retention: Duration,
-    },
+    Memory(MemoryPetsConfig),
     /// In a database.
     Postgres(Box<PostgresConfig>),
 }
 
+/// Pets in memory.
+#[derive(Debug)]
+pub struct MemoryPetsConfig {
+    /// How long an idempotency key is kept.
+    pub(crate) idempotency_retention: Duration,
+}
+
 /// The file of pets and API keys, and how it is used.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct SqliteConfig {
     /// Absolute path.
     pub(crate) path: PathBuf,
@@ -57,7 +58,7 @@ pub(super) enum StorageBackend {
 
 pub(super) const SETTINGS: &[Setting] = &[
     Setting::new(
-        "storage.backend",
+        BACKEND,
         "sqlite",
         "Storage of the pets: `sqlite`, `postgres`, or `memory`, which is lost when the process ends.",
     ),
@@ -106,106 +107,110 @@ pub(super) const SETTINGS: &[Setting] = &[
     ),
 ];
 
+const BACKEND: &str = "storage.backend";
 const URL: &str = "storage.postgres.url";
 const MIGRATE_URL: &str = "storage.postgres.migrate_url";
 
 const RETENTION: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(30 * 24);
 const TIMEOUT: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_mins(1);
 
-/// The section `storage`.
-#[derive(Debug, Clone)]
-pub(super) struct StorageSection {
-    pub(super) backend: StorageBackend,
-    pub(super) sqlite: SqliteConfig,
-    postgres: PostgresSettings,
+impl StorageConfig {
+    /// Reads the section, with the URLs, also those of a backend that is not selected. `None` is an error.
+    pub(crate) fn read(values: &mut Values) -> Option<Self> {
+        let backend = values.get(BACKEND, StorageBackend::parse);
+        let sqlite = SqliteConfig::read(values);
+        let postgres = PostgresConfig::read(values);
+        Some(match backend {
+            StorageBackend::Sqlite => Self::Sqlite(sqlite),
+            StorageBackend::Memory => Self::Memory(MemoryPetsConfig {
+                idempotency_retention: read_retention(values),
+            }),
+            StorageBackend::Postgres => Self::Postgres(Box::new(postgres?)),
+        })
+    }
 }
 
-impl StorageSection {
-    pub(super) fn read(values: &mut Values) -> Self {
-        let backend = values.get(
-            "storage.backend",
-            one_of([
-                ("sqlite", StorageBackend::Sqlite),
-                ("memory", StorageBackend::Memory),
-                ("postgres", StorageBackend::Postgres),
-            ]),
-        );
-        let retention = values.get("storage.idempotency_retention", duration(RETENTION));
-        let path = values.get("storage.sqlite.path", path);
-        Self {
-            backend,
-            sqlite: SqliteConfig {
-                // Without a working directory, opening the file is the error.
-                path: absolute(&path).unwrap_or(path),
-                settings: SqliteSettings {
-                    idempotency_retention: retention,
-                    ..SqliteSettings::default()
-                },
-            },
-            postgres: read_postgres(values, backend, retention),
+impl StorageBackend {
+    fn parse(text: &str) -> Result<Self, String> {
+        one_of([
+            ("sqlite", Self::Sqlite),
+            ("memory", Self::Memory),
+            ("postgres", Self::Postgres),
+        ])(text)
+    }
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Sqlite => "sqlite",
+            Self::Memory => "memory",
+            Self::Postgres => "postgres",
         }
     }
 
-    /// Reads the URLs, also those of a backend that is not selected. `None` is an error.
-    pub(super) fn open(&self, files: &mut Files) -> Option<StorageConfig> {
-        let postgres = self.open_postgres(files);
-        Some(match self.backend {
-            StorageBackend::Sqlite => StorageConfig::Sqlite(self.sqlite.clone()),
-            StorageBackend::Memory => StorageConfig::Memory {
-                idempotency_retention: self.sqlite.settings.idempotency_retention,
-            },
-            StorageBackend::Postgres => StorageConfig::Postgres(Box::new(postgres?)),
-        })
+    /// Returns the backend that is set, for the rules of other sections.
+    pub(super) fn selected(values: &Values) -> Self {
+        Self::parse(values.text(BACKEND)).unwrap_or(Self::Sqlite)
     }
+}
 
+impl SqliteConfig {
+    pub(super) fn read(values: &mut Values) -> Self {
+        let path = values.get("storage.sqlite.path", path);
+        Self {
+            // Without a working directory, opening the file is the error.
+            path: absolute(&path).unwrap_or(path),
+            settings: SqliteSettings {
+                idempotency_retention: read_retention(values),
+                ..SqliteSettings::default()
+            },
+        }
+    }
+}
+
+impl PostgresConfig {
     /// Returns the database. `None`: it has no URL, or there is an error.
-    pub(super) fn open_postgres(&self, files: &mut Files) -> Option<PostgresConfig> {
-        let endpoint = open_endpoint(files, URL);
-        let migrate_endpoint = open_endpoint(files, MIGRATE_URL);
+    pub(super) fn read(values: &mut Values) -> Option<Self> {
+        let settings = read_postgres(values);
+        let endpoint = open_endpoint(values, URL);
+        let migrate_endpoint = open_endpoint(values, MIGRATE_URL);
         let endpoint = endpoint?;
-        Some(PostgresConfig {
+        Some(Self {
             migrate_endpoint: migrate_endpoint.unwrap_or_else(|| endpoint.clone()),
             endpoint,
-            settings: self.postgres.clone(),
+            settings,
         })
     }
 }
 
-fn read_postgres(
-    values: &mut Values,
-    backend: StorageBackend,
-    idempotency_retention: Duration,
-) -> PostgresSettings {
+fn read_retention(values: &mut Values) -> Duration {
+    values.get("storage.idempotency_retention", duration(RETENTION))
+}
+
+fn read_postgres(values: &mut Values) -> PostgresSettings {
     let timeout = values.get("storage.postgres.timeout", duration(TIMEOUT));
+    let modes = one_of([
+        ("on-start", SchemaMode::Migrate),
+        ("check", SchemaMode::Check),
+    ]);
+    let pooling = one_of([("true", true), ("false", false)]);
+    let connections = number(1..=64);
     let settings = PostgresSettings {
-        schema: values.get(
-            "storage.postgres.migrate",
-            one_of([
-                ("on-start", SchemaMode::Migrate),
-                ("check", SchemaMode::Check),
-            ]),
-        ),
-        connections_per_worker: values
-            .get("storage.postgres.connections_per_worker", number(1..=64)),
-        transaction_pooling: values.get(
-            "storage.postgres.transaction_pooling",
-            one_of([("true", true), ("false", false)]),
-        ),
+        schema: values.get("storage.postgres.migrate", modes),
+        connections_per_worker: values.get("storage.postgres.connections_per_worker", connections),
+        transaction_pooling: values.get("storage.postgres.transaction_pooling", pooling),
         connect_timeout: timeout,
         timeout,
-        idempotency_retention,
+        idempotency_retention: read_retention(values),
         ..PostgresSettings::default()
     };
-    if backend == StorageBackend::Postgres {
-        let has_url = values.is_set(URL);
+    if StorageBackend::selected(values) == StorageBackend::Postgres {
         values.require(
-            has_url,
+            values.is_set(URL),
             &[URL],
             "is required if storage.backend is postgres",
         );
-        let has_migrate_url = values.is_set(MIGRATE_URL);
         values.require(
-            has_migrate_url || !settings.transaction_pooling,
+            values.is_set(MIGRATE_URL) || !settings.transaction_pooling,
             &[MIGRATE_URL],
             "is required if storage.postgres.transaction_pooling is true",
         );
@@ -213,33 +218,11 @@ fn read_postgres(
     settings
 }
 
-fn open_endpoint(files: &mut Files, name: &'static str) -> Option<PgEndpoint> {
-    let url = files.secret(name)?;
-    let endpoint = files.check(name, PgEndpoint::parse(&url))?;
+fn open_endpoint(values: &mut Values, name: &str) -> Option<PgEndpoint> {
+    let url = values.secret(name)?;
+    let endpoint = values.check(name, PgEndpoint::parse(&url))?;
     if let Some(authorities) = endpoint.authorities() {
-        files.judge(authorities, false);
+        values.judge(authorities, false);
     }
     Some(endpoint)
-}
-
-impl StorageConfig {
-    /// Returns the number of storage connections that this number of workers opens.
-    pub(crate) fn connections(&self, workers: usize) -> usize {
-        match self {
-            // The few connections to a file do not depend on the workers.
-            Self::Sqlite(_) | Self::Memory { .. } => 0,
-            Self::Postgres(postgres) => workers * postgres.settings.connections_per_worker,
-        }
-    }
-}
-
-/// The backend, and where it keeps the pets.
-impl fmt::Display for StorageConfig {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Sqlite(sqlite) => write!(formatter, "sqlite {}", sqlite.path.display()),
-            Self::Memory { .. } => formatter.write_str("memory"),
-            Self::Postgres(postgres) => write!(formatter, "postgres {}", postgres.endpoint),
-        }
-    }
 }
