@@ -12,6 +12,7 @@ use animal_store_app::{
     NewToken, ReadAuditLog, RevokeApiKey, RotateApiKey, Scope,
     ports::{ApiKeyChangeError, ApiKeyStore, StoreFailure},
 };
+use animal_store_settings::parsers::duration;
 use anyhow::{Context, anyhow, ensure};
 use clap::{Args, Subcommand};
 
@@ -20,7 +21,7 @@ use self::{
     rows::time,
     token::{check_output, print_token, read_token},
 };
-use crate::{StoreUse, duration};
+use crate::StoreUse;
 
 /// 100 years.
 const MAX: Duration = Duration::from_hours(876_600);

@@ -20,8 +20,6 @@ mod output;
 pub mod pets;
 pub mod quickstart;
 
-use std::{ops::RangeInclusive, time::Duration};
-
 use thiserror::Error;
 
 pub use self::output::{ClosedOutput, duration_since, print};
@@ -45,19 +43,5 @@ pub enum StoreUse {
 impl StoreUse {
     const fn writing(creates: bool) -> Self {
         if creates { Self::Create } else { Self::Write }
-    }
-}
-
-/// Parses a duration with its unit: `300ms`, `5s`, `1m 30s`.
-fn duration(range: RangeInclusive<Duration>) -> impl Fn(&str) -> Result<Duration, String> + Clone {
-    move |text| {
-        let duration = humantime::parse_duration(text).ok();
-        duration
-            .filter(|duration| range.contains(duration))
-            .ok_or_else(|| {
-                let min = humantime::format_duration(*range.start());
-                let max = humantime::format_duration(*range.end());
-                format!("a duration from {min} to {max}, such as 5s")
-            })
     }
 }

@@ -116,7 +116,7 @@ impl Application {
             tls,
             serves_get_pet,
             storage,
-            keys,
+            api_keys,
             shutdown,
             ..
         } = config;
@@ -128,7 +128,7 @@ impl Application {
         let mut registry = Registry::default();
         let prefixed = process_metrics::register(&mut registry, version::BUILD, dropped_log_lines);
         let (use_cases, adapters) =
-            wiring::start(storage, keys, file, prefixed, serves_get_pet).await?;
+            wiring::start(storage, api_keys, file, prefixed, serves_get_pet).await?;
         let Adapters {
             readiness,
             writer,

@@ -10,6 +10,7 @@ mod sqlite;
 
 use std::sync::Arc;
 
+use animal_store_adapter_kit::{KeyDatabase, SqlApiKeyStore};
 use animal_store_adapters_http::UseCases;
 use animal_store_app::{
     CheckReadiness, Finding,
@@ -20,13 +21,7 @@ use prometheus_client::registry::Registry;
 use tokio::task::JoinHandle;
 
 pub(crate) use self::sqlite::SharedFile;
-use self::{
-    memory::{MemoryKeys, MemoryPets},
-    postgres::Postgres,
-    redis::Redis,
-    sqlite::Sqlite,
-};
-use crate::config::{KeysConfig, StorageConfig};
+use crate::config::{ApiKeysConfig, StorageConfig};
 
 const EXPOSED: &str = "machines on the way can read and change what is sent: the connection to another machine does \
                        not require TLS with a certificate that is checked";
@@ -44,7 +39,7 @@ pub(crate) struct Storage {
 }
 
 /// A source of API keys that was started.
-pub(crate) struct Keys {
+pub(crate) struct ApiKeys {
     directory: Arc<dyn ApiKeyDirectory>,
     uses: Arc<dyn ApiKeyUses>,
     /// `None`: always ready.
@@ -53,9 +48,24 @@ pub(crate) struct Keys {
     writer: Option<JoinHandle<()>>,
 }
 
+/// A backend of pets, of API keys, or of both.
+#[async_trait]
+pub(crate) trait Backend: Send + Sync {
+    /// Returns its name, and where it is.
+    fn place(&self) -> String;
+
+    /// Examines it, and the API keys in it if there are some.
+    async fn diagnose(&self, has_api_keys: bool) -> Vec<Finding>;
+
+    /// Returns a warning if others can read the connections to it.
+    fn exposure(&self) -> Option<Finding> {
+        None
+    }
+}
+
 /// A backend of pets.
 #[async_trait]
-pub(crate) trait PetsBackend: Send + Sync {
+pub(crate) trait PetsBackend: Backend {
     /// Starts the storage of the service.
     async fn start(
         &self,
@@ -73,20 +83,26 @@ pub(crate) trait PetsBackend: Send + Sync {
     /// Runs the pending migrations, unless `dry_run` is set. Returns their versions.
     async fn migrate(&self, dry_run: bool) -> anyhow::Result<Vec<String>>;
 
-    /// Examines the storage, and the API keys if they are in it.
-    async fn diagnose(&self, keys: &KeysConfig) -> Vec<Finding>;
+    /// Returns the place, equal for equal stores.
+    fn identity(&self) -> String {
+        self.place()
+    }
 
-    /// Returns a warning if others can read the connections to the storage.
-    fn exposure(&self) -> Option<Finding> {
-        None
+    /// Returns the number of connections that this number of workers opens.
+    fn connections(&self, _workers: usize) -> usize {
+        0
     }
 }
 
 /// A backend of API keys.
 #[async_trait]
-pub(crate) trait KeysBackend: Send + Sync {
+pub(crate) trait ApiKeysBackend: Backend {
     /// Starts the source of the service.
-    async fn start(&self, file: &mut SharedFile, registry: &mut Registry) -> anyhow::Result<Keys>;
+    async fn start(
+        &self,
+        file: &mut SharedFile,
+        registry: &mut Registry,
+    ) -> anyhow::Result<ApiKeys>;
 
     /// Opens the store that issues API keys. `None`: the API keys are part of the configuration.
     async fn open_store(
@@ -94,42 +110,82 @@ pub(crate) trait KeysBackend: Send + Sync {
         file: &mut SharedFile,
     ) -> anyhow::Result<Option<Arc<dyn ApiKeyStore>>>;
 
-    /// Examines the source, unless it is examined as the storage of pets.
-    async fn diagnose(&self, storage: &StorageConfig) -> Vec<Finding>;
-
-    /// Returns a warning if others can read the connections to the source.
-    fn exposure(&self) -> Option<Finding> {
-        None
+    /// Returns the place where commands change the API keys.
+    fn administered_place(&self) -> String {
+        self.place()
     }
 }
 
 impl StorageConfig {
-    pub(crate) fn backend(&self) -> Box<dyn PetsBackend + '_> {
+    pub(crate) fn backend(&self) -> &dyn PetsBackend {
         match self {
-            Self::Sqlite(sqlite) => Box::new(Sqlite(sqlite)),
-            Self::Memory {
-                idempotency_retention,
-            } => Box::new(MemoryPets(*idempotency_retention)),
-            Self::Postgres(postgres) => Box::new(Postgres(postgres)),
+            Self::Sqlite(sqlite) => sqlite,
+            Self::Memory(memory) => memory,
+            Self::Postgres(postgres) => &**postgres,
         }
     }
 }
 
-impl KeysConfig {
-    pub(crate) fn backend(&self) -> Box<dyn KeysBackend + '_> {
+impl ApiKeysConfig {
+    pub(crate) fn backend(&self) -> &dyn ApiKeysBackend {
         match self {
-            Self::Sqlite(sqlite) => Box::new(Sqlite(sqlite)),
-            Self::Memory { tokens } => Box::new(MemoryKeys(tokens)),
-            Self::Postgres(postgres) => Box::new(Postgres(postgres)),
-            Self::Redis(redis) => Box::new(Redis(redis)),
+            Self::Sqlite(sqlite) => sqlite,
+            Self::Memory(memory) => memory,
+            Self::Postgres(postgres) => &**postgres,
+            Self::Redis(redis) => &**redis,
+        }
+    }
+
+    fn is_in(&self, storage: &StorageConfig) -> bool {
+        match self {
+            Self::Sqlite(_) => matches!(storage, StorageConfig::Sqlite(_)),
+            Self::Postgres(_) => matches!(storage, StorageConfig::Postgres(_)),
+            Self::Memory(_) | Self::Redis(_) => false,
         }
     }
 }
 
-/// Returns a warning about each store whose connections others can read.
-pub(crate) fn exposures(storage: &StorageConfig, keys: &KeysConfig) -> Vec<Finding> {
-    let exposures = [storage.backend().exposure(), keys.backend().exposure()];
-    exposures.into_iter().flatten().collect()
+/// Returns a warning about each backend whose connections others can read.
+pub(crate) fn exposures(storage: &StorageConfig, api_keys: &ApiKeysConfig) -> Vec<Finding> {
+    let mut exposures = Vec::new();
+    exposures.extend(storage.backend().exposure());
+    if !api_keys.is_in(storage) {
+        exposures.extend(api_keys.backend().exposure());
+    }
+    exposures
+}
+
+/// Examines the backends.
+pub(crate) async fn diagnose(storage: &StorageConfig, api_keys: &ApiKeysConfig) -> Vec<Finding> {
+    if api_keys.is_in(storage) {
+        return storage.backend().diagnose(true).await;
+    }
+    // None waits for the timeouts of the other one.
+    let (mut findings, in_api_keys) = tokio::join!(
+        storage.backend().diagnose(false),
+        api_keys.backend().diagnose(true)
+    );
+    findings.extend(in_api_keys);
+    findings
+}
+
+/// Starts the API keys of a database.
+fn start_sql_api_keys<D: KeyDatabase>(
+    store: &SqlApiKeyStore<D>,
+    registry: &mut Registry,
+) -> ApiKeys {
+    let (uses, uses_end) = store.start_uses(registry);
+    let (directory, directory_end) = store.start_directory(registry);
+    let directory = Arc::new(directory);
+    ApiKeys {
+        // The probe outlives the workers.
+        readiness: Some(Arc::new(Arc::downgrade(&directory))),
+        directory,
+        uses: Arc::new(uses),
+        writer: Some(tokio::spawn(async {
+            _ = tokio::join!(uses_end, directory_end);
+        })),
+    }
 }
 
 /// What the selected adapters have besides their use cases. Nothing of it keeps them open.
@@ -148,7 +204,7 @@ pub(crate) struct Adapters {
 /// itself, and the shutdown waits for both.
 pub(crate) async fn start(
     storage: StorageConfig,
-    keys: KeysConfig,
+    api_keys: ApiKeysConfig,
     mut file: SharedFile,
     registry: &mut Registry,
     serves_get_pet: bool,
@@ -158,16 +214,18 @@ pub(crate) async fn start(
         readiness: storage_probe,
         writer,
     } = storage.backend().start(&mut file, registry).await?;
-    let Keys {
+    let ApiKeys {
         directory,
         uses,
-        readiness: keys_probe,
+        readiness: api_keys_probe,
         writer: uses_writer,
-    } = keys.backend().start(&mut file, registry).await?;
+    } = api_keys.backend().start(&mut file, registry).await?;
     file.register_metrics(registry);
-    tracing::info!(pets = %storage, api_keys = %keys, "storage selected");
+    let pets = storage.backend().place();
+    let api_keys = api_keys.backend().place();
+    tracing::info!(pets, api_keys, "storage selected");
     let adapters = Adapters {
-        readiness: CheckReadiness::new(storage_probe, keys_probe),
+        readiness: CheckReadiness::new(storage_probe, api_keys_probe),
         writer,
         uses_writer,
     };

@@ -13,7 +13,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("domain", &[]),
     ("app", &["domain"]),
     ("adapter-kit", &["app", "domain"]),
-    ("adapters-cli", &["app", "domain", "pet-json"]),
+    // Of settings, it uses the parsers, so that an option and a setting accept the same durations.
+    ("adapters-cli", &["app", "domain", "pet-json", "settings"]),
     ("adapters-http", &["app", "domain", "http1", "pet-json"]),
     ("adapters-memory", &["app", "domain"]),
     ("adapters-postgres", &["adapter-kit", "app", "domain"]),

@@ -6,13 +6,13 @@
 //!
 //! **Invariant.** Unknown settings are refused, with the nearest name. Each error names its setting and the source of the
 //! value, with the line in a file. An error belongs to a section: a command does not depend on the sections that it does
-//! not use. No file is opened but that of the settings, until a secret is asked for. No error and no output contains a
+//! not use. No file is opened but that of the settings, until a command uses it. No error and no output contains a
 //! secret.
 //!
-//! **Proof.** The tests of `config` in the server, which has the settings.
+//! **Proof.** `crates/settings/tests`.
 //!
-//! A [`Schema`] has a table of [`Setting`]s per section, and merges [`Sources`] into [`Values`]. A section reads its
-//! values with [`parsers`], and is a value or all its errors.
+//! A [`Schema`] has a table of [`Setting`]s per section, and merges [`Sources`] into [`Values`]. A function per section
+//! reads its values with [`parsers`]; within [`Values::open`], it also opens the files that they name.
 
 mod error;
 pub mod parsers;

@@ -6,30 +6,28 @@
 
 use std::env;
 
-use animal_store_settings::SettingsError;
+use animal_store_settings::{SettingsError, Values};
 use animal_store_telemetry::{CommandLog, start_for_command};
 use anyhow::{bail, ensure};
 use tokio::runtime::Runtime;
 
 use crate::{
-    config::{Sections, Sources},
+    config::{self, LogConfig, Sources},
     shutdown::Signals,
 };
 
-/// Opens the part of the configuration that a command uses, and starts its log.
+/// Reads the sections that a command uses, and starts its log.
 pub(super) fn start<T>(
     sources: &Sources,
-    open: impl FnOnce(&mut Sections) -> Result<T, SettingsError>,
+    read: impl FnOnce(&mut Values) -> Option<T>,
 ) -> Result<(T, CommandLog), SettingsError> {
-    let mut sections = Sections::read(sources);
-    let mut errors = SettingsError::default();
-    let opened = errors.check(open(&mut sections));
-    let log = errors.check(sections.log.clone());
-    let (Some(opened), Some(log)) = (opened, log) else {
-        return Err(errors);
-    };
+    let mut values = config::read(sources);
+    let (opened, log) = values.open(|values| {
+        let log = LogConfig::read(values);
+        Some((read(values)?, log))
+    })?;
     let log = start_for_command(&log.settings);
-    log_warnings(&sections.warnings());
+    log_warnings(&values.warnings());
     Ok((opened, log))
 }
 

@@ -9,9 +9,10 @@ use animal_store_http1::TlsIdentity;
 use animal_store_settings::SettingsError;
 use humantime::format_rfc3339_seconds;
 
+use super::stores::Stores;
 use crate::{
-    config::{Sections, Sources},
-    wiring::exposures,
+    config::{self, Sources, read_tls_identity},
+    wiring::{diagnose, exposures},
 };
 
 /// A certificate that ends within this time is a warning.
@@ -20,22 +21,17 @@ const RENEWAL_TIME: Duration = Duration::from_hours(14 * 24);
 const MAX_RSA_BITS: usize = 2048;
 
 pub(super) async fn run(args: &DoctorArgs, sources: &Sources) -> anyhow::Result<()> {
-    let mut sections = Sections::read(sources);
-    let (storage, keys) = sections.stores()?;
-    let tls = examine_tls(sections.tls());
-    let storage_backend = storage.backend();
-    let keys_backend = keys.backend();
-    // No dependency waits for the timeouts of the other one.
-    let (in_storage, in_keys) = tokio::join!(
-        storage_backend.diagnose(&keys),
-        keys_backend.diagnose(&storage)
-    );
-    let warning = |text| Finding::warning("configuration", text, "see docs/configuration.md");
-    let mut findings: Vec<_> = sections.warnings().into_iter().map(warning).collect();
+    let mut values = config::read(sources);
+    let stores = values.open(Stores::read)?;
+    let tls = examine_tls(values.open(|values| Some(read_tls_identity(values))));
+    let mut findings = Vec::new();
+    for warning in values.warnings() {
+        let advice = "see docs/configuration.md";
+        findings.push(Finding::warning("configuration", warning, advice));
+    }
     findings.extend(tls);
-    findings.extend(exposures(&storage, &keys));
-    findings.extend(in_storage);
-    findings.extend(in_keys);
+    findings.extend(exposures(&stores.pets, &stores.api_keys));
+    findings.extend(diagnose(&stores.pets, &stores.api_keys).await);
     doctor::run(args, &findings)
 }
 
@@ -72,10 +68,8 @@ fn examine_identity(identity: &TlsIdentity) -> Vec<Finding> {
 }
 
 fn examine_certificate(identity: &TlsIdentity) -> Finding {
-    let (subject, advice) = (
-        "http.tls",
-        "renew the certificate: a running service notices its files",
-    );
+    let subject = "http.tls";
+    let advice = "renew the certificate: a running service notices its files";
     let end = format_rfc3339_seconds(identity.expires());
     match identity.remaining() {
         None => Finding::error(

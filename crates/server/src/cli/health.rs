@@ -15,13 +15,13 @@ use tokio::{
     time::timeout,
 };
 
-use crate::config::{Sections, Sources};
+use crate::config::{self, Sources, read_management};
 
 pub(super) const TIMEOUTS: RangeInclusive<Duration> =
     Duration::from_millis(1)..=Duration::from_mins(1);
 
 pub(super) async fn run(time: Duration, sources: &Sources) -> anyhow::Result<()> {
-    let listen = Sections::read(sources).management?;
+    let listen = config::read(sources).open(|values| Some(read_management(values)))?;
     let listen = listen.filter(|listen| listen.port() != 0).ok_or_else(|| {
         UsageError("management.listen has no fixed port: /ready has no known address".to_owned())
     })?;

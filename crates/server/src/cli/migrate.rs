@@ -5,11 +5,11 @@ use std::time::Instant;
 use animal_store_adapters_cli::{duration_since, print};
 
 use super::command::start;
-use crate::config::{Sections, Sources};
+use crate::config::{Sources, StorageConfig};
 
 pub(super) async fn run(dry_run: bool, sources: &Sources) -> anyhow::Result<()> {
     let started = Instant::now();
-    let (storage, _log) = start(sources, Sections::storage)?;
+    let (storage, _log) = start(sources, StorageConfig::read)?;
     let versions = storage.backend().migrate(dry_run).await?;
     if versions.is_empty() {
         tracing::info!("no migration is pending");

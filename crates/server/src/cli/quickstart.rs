@@ -28,7 +28,7 @@ use secrecy::SecretString;
 
 use super::{options::Options, stores::operator};
 use crate::{
-    config::{Config, KeysConfig, StorageConfig},
+    config::{ApiKeysConfig, Config, StorageConfig},
     wiring::SharedFile,
 };
 
@@ -51,8 +51,8 @@ pub(super) async fn run(
         has_tls: config.tls.is_some(),
         public_url: config.http.public_url.as_ref().map(ToString::to_string),
     };
-    match &config.keys {
-        KeysConfig::Sqlite(sqlite) => {
+    match &config.api_keys {
+        ApiKeysConfig::Sqlite(sqlite) => {
             let store = SqliteApiKeyStore::new(file.open(sqlite).await?);
             let start = FileStart {
                 config,
@@ -64,21 +64,21 @@ pub(super) async fn run(
             };
             start.run().await.map(|()| None)
         }
-        KeysConfig::Memory { tokens } if !tokens.is_empty() => Ok(None),
-        KeysConfig::Memory { .. } if prints => {
+        ApiKeysConfig::Memory(memory) if !memory.tokens.is_empty() => Ok(None),
+        ApiKeysConfig::Memory(_) if prints => {
             let token = ApiToken::from_random(&random_bits()?);
             let notice = "No API key is configured: the key below is valid until the process ends.";
             quickstart.print(notice, Some(&token)).await?;
             Ok(Some(token.secret().clone()))
         }
-        KeysConfig::Memory { .. } => {
+        ApiKeysConfig::Memory(_) => {
             tracing::warn!(
                 "there is no API key: every request gets 401; set keys.memory.tokens and restart"
             );
             Ok(None)
         }
         // The start does not wait for them: a connection that finds no key logs how to create one.
-        KeysConfig::Postgres(_) | KeysConfig::Redis(_) => Ok(None),
+        ApiKeysConfig::Postgres(_) | ApiKeysConfig::Redis(_) => Ok(None),
     }
 }
 

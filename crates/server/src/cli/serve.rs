@@ -12,7 +12,7 @@ use tokio::{
 use super::{command::block_on, options::Options, quickstart};
 use crate::{
     application::{Application, Listeners},
-    config::{Config, KeysConfig, ShutdownConfig},
+    config::{ApiKeysConfig, Config, ShutdownConfig},
     reload::Reload,
     service_manager::{is_notified, notify_ready, notify_stopping, take_socket},
     shutdown::Signals,
@@ -95,7 +95,7 @@ async fn start(
     dropped_log_lines: Counter,
 ) -> anyhow::Result<Application> {
     let limits = &mut config.http.connections;
-    reserve_files(limits, config.storage.connections(limits.workers))?;
+    reserve_files(limits, config.storage.backend().connections(limits.workers))?;
     let is_managed = socket.is_some() || is_notified();
     // Before the adapters, which can take seconds to start: an address in use is reported at once.
     let listeners = Listeners::bind(&config, socket)?;
@@ -108,13 +108,15 @@ async fn start(
              http.trusted_proxies"
         );
     }
-    for finding in exposures(&config.storage, &config.keys) {
+    for finding in exposures(&config.storage, &config.api_keys) {
         tracing::warn!("{}: {}", finding.found, finding.advice.unwrap_or_default());
     }
     let mut file = SharedFile::of_service();
     let first_token = quickstart::run(&config, address, &mut file, options, is_managed).await?;
-    if let (Some(token), KeysConfig::Memory { tokens }) = (first_token, &mut config.keys) {
-        tokens.push(token);
+    if let Some(token) = first_token
+        && let ApiKeysConfig::Memory(memory) = &mut config.api_keys
+    {
+        memory.tokens.push(token);
     }
     let application = Application::start(config, listeners, file, dropped_log_lines).await?;
     let management = application

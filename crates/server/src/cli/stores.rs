@@ -1,6 +1,6 @@
 //! Commands on the stores that the configuration selects: opens them and runs the command.
 
-use std::{os::unix::fs::MetadataExt, path::Path};
+use std::path::Path;
 
 use animal_store_adapter_kit::this_user;
 use animal_store_adapters_cli::{
@@ -12,21 +12,36 @@ use animal_store_adapters_cli::{
 };
 use animal_store_adapters_sqlite::NewBackup;
 use animal_store_app::CopyStore;
+use animal_store_settings::Values;
 use anyhow::{Context, ensure};
 use nix::unistd::gethostname;
 
 use super::command::{check_log, log_warnings, start};
 use crate::{
-    config::{KeysConfig, Sections, Sources, StorageConfig},
+    config::{self, ApiKeysConfig, Sources, StorageConfig},
     wiring::SharedFile,
 };
 
 /// Where pets and API keys are.
-type Stores = (StorageConfig, KeysConfig);
+pub(super) struct Stores {
+    pub(super) pets: StorageConfig,
+    pub(super) api_keys: ApiKeysConfig,
+}
+
+impl Stores {
+    pub(super) fn read(values: &mut Values) -> Option<Self> {
+        let pets = StorageConfig::read(values);
+        let api_keys = ApiKeysConfig::read(values);
+        Some(Self {
+            pets: pets?,
+            api_keys: api_keys?,
+        })
+    }
+}
 
 /// Runs a command of `keys`.
 pub(super) async fn keys(command: keys::Command, sources: &Sources) -> anyhow::Result<()> {
-    let (config, log) = start(sources, Sections::keys)?;
+    let (config, log) = start(sources, ApiKeysConfig::read)?;
     let open = async |usage| {
         let mut file = SharedFile::of_command(usage);
         let store = config.backend().open_store(&mut file).await?;
@@ -34,7 +49,7 @@ pub(super) async fn keys(command: keys::Command, sources: &Sources) -> anyhow::R
             store.context("keys.backend is memory: the API keys are set by keys.memory.tokens")?;
         Ok(OpenedKeys {
             store,
-            place: config.administered(),
+            place: config.backend().administered_place(),
             operator: operator(),
         })
     };
@@ -44,7 +59,7 @@ pub(super) async fn keys(command: keys::Command, sources: &Sources) -> anyhow::R
 
 /// Runs a command of `pets`.
 pub(super) async fn pets(command: pets::Command, sources: &Sources) -> anyhow::Result<()> {
-    let (config, _log) = start(sources, Sections::storage)?;
+    let (config, _log) = start(sources, StorageConfig::read)?;
     let open = async |usage| {
         let mut file = SharedFile::of_command(usage);
         let storage = config.backend().start_for_command(&mut file).await?;
@@ -59,12 +74,12 @@ pub(super) async fn pets(command: pets::Command, sources: &Sources) -> anyhow::R
 /// Runs `copy`.
 pub(super) async fn copy(args: CopyArgs) -> anyhow::Result<()> {
     // The log is that of the target.
-    let target = start(&sources_of(&args.to), Sections::stores);
+    let target = start(&sources_of(&args.to), Stores::read);
     let (to, _log) = target.with_context(|| args.to.display().to_string())?;
     let open = async |args: CopyArgs| {
         let from = load_path(&args.from)?;
         ensure!(
-            location(&from.0) != location(&to.0),
+            from.pets.backend().identity() != to.pets.backend().identity(),
             UsageError(format!(
                 "{} and {} name the same store",
                 args.from.display(),
@@ -78,12 +93,14 @@ pub(super) async fn copy(args: CopyArgs) -> anyhow::Result<()> {
 
 /// Runs `backup`.
 pub(super) async fn back_up(args: BackupArgs, sources: &Sources) -> anyhow::Result<()> {
-    let (stores, _log) = start(sources, Sections::stores)?;
+    let (stores, _log) = start(sources, Stores::read)?;
     backup::run(args, async |file: &Path| write_backup(stores, file).await).await
 }
 
 async fn write_backup(from: Stores, file: &Path) -> anyhow::Result<Backup> {
-    if let (StorageConfig::Sqlite(sqlite), KeysConfig::Sqlite(_)) = &from {
+    if let StorageConfig::Sqlite(sqlite) = &from.pets
+        && let ApiKeysConfig::Sqlite(_) = &from.api_keys
+    {
         let source = SharedFile::of_command(StoreUse::Read).open(sqlite).await?;
         let backup = NewBackup::create(file)?;
         let pets = backup.vacuum_from(source).await?;
@@ -101,40 +118,36 @@ async fn write_backup(from: Stores, file: &Path) -> anyhow::Result<Backup> {
 }
 
 /// Opens both sides of a copy.
-async fn open_copy(
-    (from, from_keys): Stores,
-    (to, to_keys): Stores,
-    has_keys: bool,
-) -> anyhow::Result<CopiedStores> {
+async fn open_copy(from: Stores, to: Stores, has_api_keys: bool) -> anyhow::Result<CopiedStores> {
     let mut source = SharedFile::of_command(StoreUse::Read);
     let mut target = SharedFile::of_command(StoreUse::Create);
-    let from = from.backend().open_bulk(&mut source).await?;
-    let to = to.backend().open_bulk(&mut target).await?;
-    if !has_keys {
+    let from_pets = from.pets.backend().open_bulk(&mut source).await?;
+    let to_pets = to.pets.backend().open_bulk(&mut target).await?;
+    if !has_api_keys {
         return Ok(CopiedStores {
-            copy: CopyStore::new(from, to, None),
+            copy: CopyStore::new(from_pets, to_pets, None),
             target_keys: None,
         });
     }
-    if let KeysConfig::Sqlite(sqlite) = &from_keys {
+    if let ApiKeysConfig::Sqlite(sqlite) = &from.api_keys {
         source.open(sqlite).await?.warn_of_backup().await?;
     }
-    let from_keys = from_keys.backend().open_store(&mut source).await?;
-    let to_keys = to_keys.backend().open_store(&mut target).await?;
+    let from_keys = from.api_keys.backend().open_store(&mut source).await?;
+    let to_keys = to.api_keys.backend().open_store(&mut target).await?;
     let api_keys = from_keys.zip(to_keys.clone());
     Ok(CopiedStores {
-        copy: CopyStore::new(from, to, api_keys),
+        copy: CopyStore::new(from_pets, to_pets, api_keys),
         target_keys: to_keys,
     })
 }
 
 /// Reads the stores in a configuration file, or those of an SQLite file, and logs the warnings.
 fn load_path(path: &Path) -> anyhow::Result<Stores> {
-    let mut sections = Sections::read(&sources_of(path));
-    let stores = sections
-        .stores()
+    let mut values = config::read(&sources_of(path));
+    let stores = values
+        .open(Stores::read)
         .with_context(|| path.display().to_string())?;
-    log_warnings(&sections.warnings());
+    log_warnings(&values.warnings());
     Ok(stores)
 }
 
@@ -151,20 +164,6 @@ fn sources_of(path: &Path) -> Sources {
         sources.flags = vec![("storage.sqlite.path".to_owned(), file)];
     }
     sources
-}
-
-/// The backend, and where it keeps the pets. Equal for equal stores.
-fn location(storage: &StorageConfig) -> String {
-    match storage {
-        StorageConfig::Sqlite(sqlite) => {
-            let file = sqlite
-                .path
-                .metadata()
-                .map(|file| format!("{}:{}", file.dev(), file.ino()));
-            file.unwrap_or_else(|_| sqlite.path.display().to_string())
-        }
-        storage => storage.to_string(),
-    }
 }
 
 /// The user and the machine of this process, for the audit log.

@@ -128,7 +128,9 @@ impl ApiKeysConfig {
         match backend {
             Backend::Sqlite => Some(Self::Sqlite(SqliteConfig::read(values))),
             Backend::Memory => Some(Self::Memory(MemoryApiKeysConfig { tokens })),
-            Backend::Postgres => PostgresConfig::read(values).map(Box::new).map(Self::Postgres),
+            Backend::Postgres => PostgresConfig::read(values)
+                .map(Box::new)
+                .map(Self::Postgres),
             Backend::Redis => redis.map(Box::new).map(Self::Redis),
         }
     }

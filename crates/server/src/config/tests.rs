@@ -69,12 +69,6 @@ fn config(settings: &[(&str, &str)]) -> Config {
     Config::load(&keys(settings)).unwrap_or_else(|error| panic!("{settings:?}: {error}"))
 }
 
-#[track_caller]
-fn errors(sources: &Sources) -> Vec<String> {
-    let errors = Config::load(sources).unwrap_err();
-    errors.lines().into_iter().map(str::to_owned).collect()
-}
-
 /// Asserts that these keys have one error, which is about one of them, with this rule, and without a secret.
 #[track_caller]
 fn assert_refused(settings: &[(&str, &str)], key: &str, rule: &str) {
@@ -107,8 +101,8 @@ fn values(sources: &Sources) -> Vec<(String, String)> {
 }
 
 fn tokens(config: &Config) -> Vec<&str> {
-    let KeysConfig::Memory { tokens } = &config.keys else {
-        panic!("{:?}", config.keys)
+    let ApiKeysConfig::Memory(MemoryApiKeysConfig { tokens }) = &config.api_keys else {
+        panic!("{:?}", config.api_keys)
     };
     tokens.iter().map(ExposeSecret::expose_secret).collect()
 }
@@ -139,9 +133,9 @@ fn the_defaults_are_valid_and_those_of_the_adapters() {
     };
     assert_eq!(sqlite.path, current_dir().unwrap().join("animal-store.db"));
     assert!(
-        matches!(config.keys, KeysConfig::Sqlite(_)),
+        matches!(config.api_keys, ApiKeysConfig::Sqlite(_)),
         "{:?}",
-        config.keys
+        config.api_keys
     );
 
     let config = self::config(&[&POSTGRES[..], &REDIS].concat());
@@ -152,8 +146,8 @@ fn the_defaults_are_valid_and_those_of_the_adapters() {
         format!("{:?}", postgres.settings),
         format!("{:?}", PostgresSettings::default())
     );
-    let KeysConfig::Redis(redis) = config.keys else {
-        panic!("{:?}", config.keys)
+    let ApiKeysConfig::Redis(redis) = config.api_keys else {
+        panic!("{:?}", config.api_keys)
     };
     assert_eq!(
         format!("{:?}", redis.directory),
@@ -227,7 +221,7 @@ fn every_key_sets_its_field() {
             "1m",
             "connect_timeout: 60s, timeout: 60s",
         ),
-        ("keys.backend", "memory", "keys: Memory"),
+        ("keys.backend", "memory", "api_keys: Memory"),
         ("keys.redis.wait_replicas", "16", "wait_replicas: 16"),
         ("keys.redis.prefix", "shop:", "prefix: \"shop:\""),
         ("keys.redis.lease", "1s", "lease: 1s"),
@@ -292,8 +286,8 @@ fn every_key_sets_its_field() {
     let endpoints =
         [postgres.endpoint, postgres.migrate_endpoint].map(|endpoint| endpoint.to_string());
     assert_eq!(endpoints, ["db:5432/animals", "direct:7/b"]);
-    let KeysConfig::Redis(redis) =
-        config(&[&REDIS[..], &[("keys.redis.admin_url", "redis://direct")]].concat()).keys
+    let ApiKeysConfig::Redis(redis) =
+        config(&[&REDIS[..], &[("keys.redis.admin_url", "redis://direct")]].concat()).api_keys
     else {
         panic!("not Redis")
     };
@@ -345,7 +339,7 @@ fn limits_that_are_not_set_are_derived_from_those_that_are() {
     }
     for (settings, connections) in [(&[POSTGRES[0], POSTGRES[1], TOKENS][..], 8), (&[], 0)] {
         assert_eq!(
-            config(settings).storage.connections(4),
+            config(settings).storage.backend().connections(4),
             connections,
             "only PostgreSQL has some for each worker"
         );

@@ -1,6 +1,6 @@
 //! The backend `memory`: pets and API keys of one process.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use animal_store_adapters_cli::UsageError;
 use animal_store_adapters_memory::{MemoryApiKeyDirectory, MemoryPetRepository};
@@ -11,22 +11,32 @@ use animal_store_app::{
 use anyhow::bail;
 use async_trait::async_trait;
 use prometheus_client::registry::Registry;
-use secrecy::SecretString;
 
-use super::{Keys, KeysBackend, PetsBackend, SharedFile, Storage};
-use crate::config::{KeysConfig, StorageConfig};
+use super::{ApiKeys, ApiKeysBackend, Backend, PetsBackend, SharedFile, Storage};
+use crate::config::{MemoryApiKeysConfig, MemoryPetsConfig};
 
-/// Pets in memory, and how long an idempotency key is kept.
-pub(super) struct MemoryPets(pub(super) Duration);
-
-/// API keys that are part of the configuration: their tokens.
-pub(super) struct MemoryKeys<'a>(pub(super) &'a [SecretString]);
+const MEMORY: &str = "memory";
 
 #[async_trait]
-impl PetsBackend for MemoryPets {
+impl Backend for MemoryPetsConfig {
+    fn place(&self) -> String {
+        MEMORY.to_owned()
+    }
+
+    async fn diagnose(&self, _: bool) -> Vec<Finding> {
+        vec![Finding::warning(
+            "storage.backend",
+            "memory: pets are lost when the process ends, and instances do not share them",
+            "set storage.backend to sqlite or postgres, unless this is a test",
+        )]
+    }
+}
+
+#[async_trait]
+impl PetsBackend for MemoryPetsConfig {
     async fn start(&self, _: &mut SharedFile, _: &mut Registry) -> anyhow::Result<Storage> {
         tracing::warn!("pets are kept in memory and are lost when the process ends");
-        let repository = Arc::new(MemoryPetRepository::new(self.0));
+        let repository = Arc::new(MemoryPetRepository::new(self.idempotency_retention));
         Ok(Storage {
             new_repository: Arc::new(move || repository.clone()),
             readiness: None,
@@ -45,21 +55,36 @@ impl PetsBackend for MemoryPets {
     async fn migrate(&self, _: bool) -> anyhow::Result<Vec<String>> {
         bail!("storage.backend is memory, which has no schema")
     }
+}
 
-    async fn diagnose(&self, _: &KeysConfig) -> Vec<Finding> {
-        vec![Finding::warning(
-            "storage.backend",
-            "memory: pets are lost when the process ends, and instances do not share them",
-            "set storage.backend to sqlite or postgres, unless this is a test",
-        )]
+#[async_trait]
+impl Backend for MemoryApiKeysConfig {
+    fn place(&self) -> String {
+        MEMORY.to_owned()
+    }
+
+    async fn diagnose(&self, _: bool) -> Vec<Finding> {
+        let subject = "keys.backend";
+        let finding = if self.tokens.is_empty() {
+            Finding::warning(
+                subject,
+                "memory without tokens: a start on a terminal generates a key, and any other has none",
+                "set keys.memory.tokens or keys.backend, unless this is a test",
+            )
+        } else {
+            let tokens = self.tokens.len();
+            let found = format!("memory: {tokens} tokens, which only a restart can revoke");
+            Finding::ok(subject, found)
+        };
+        vec![finding]
     }
 }
 
 #[async_trait]
-impl KeysBackend for MemoryKeys<'_> {
-    async fn start(&self, _: &mut SharedFile, _: &mut Registry) -> anyhow::Result<Keys> {
-        let directory = Arc::new(MemoryApiKeyDirectory::new(self.0));
-        Ok(Keys {
+impl ApiKeysBackend for MemoryApiKeysConfig {
+    async fn start(&self, _: &mut SharedFile, _: &mut Registry) -> anyhow::Result<ApiKeys> {
+        let directory = Arc::new(MemoryApiKeyDirectory::new(&self.tokens));
+        Ok(ApiKeys {
             uses: directory.clone(),
             directory,
             readiness: None,
@@ -69,22 +94,6 @@ impl KeysBackend for MemoryKeys<'_> {
 
     async fn open_store(&self, _: &mut SharedFile) -> anyhow::Result<Option<Arc<dyn ApiKeyStore>>> {
         Ok(None)
-    }
-
-    async fn diagnose(&self, _: &StorageConfig) -> Vec<Finding> {
-        let subject = "keys.backend";
-        let finding = if self.0.is_empty() {
-            Finding::warning(
-                subject,
-                "memory without tokens: a start on a terminal generates a key, and any other has none",
-                "set keys.memory.tokens or keys.backend, unless this is a test",
-            )
-        } else {
-            let tokens = self.0.len();
-            let found = format!("memory: {tokens} tokens, which only a restart can revoke");
-            Finding::ok(subject, found)
-        };
-        vec![finding]
     }
 }
 

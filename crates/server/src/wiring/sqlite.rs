@@ -1,10 +1,10 @@
 //! The backend `sqlite`: one file with pets, API keys, or both.
 
-use std::sync::Arc;
+use std::{os::unix::fs::MetadataExt, sync::Arc};
 
 use animal_store_adapters_cli::StoreUse;
 use animal_store_adapters_sqlite::{
-    FileUse, SqliteApiKeyStore, SqliteBulkStorage, SqliteFile, SqliteStorage,
+    FileUse, SqliteApiKeyStore, SqliteBulkStorage, SqliteFile, SqliteStorage, diagnose,
 };
 use animal_store_app::{
     Finding,
@@ -14,10 +14,10 @@ use async_trait::async_trait;
 use prometheus_client::registry::Registry;
 use tokio::task::spawn_blocking;
 
-use super::{Keys, KeysBackend, NewRepository, PetsBackend, Storage};
-use crate::config::{KeysConfig, SqliteConfig, StorageConfig};
-
-pub(super) struct Sqlite<'a>(pub(super) &'a SqliteConfig);
+use super::{
+    ApiKeys, ApiKeysBackend, Backend, NewRepository, PetsBackend, Storage, start_sql_api_keys,
+};
+use crate::config::SqliteConfig;
 
 /// The SQLite file. The first adapter that needs it opens it, and the others share it.
 pub(crate) struct SharedFile {
@@ -68,14 +68,14 @@ impl SharedFile {
 }
 
 #[async_trait]
-impl PetsBackend for Sqlite<'_> {
+impl PetsBackend for SqliteConfig {
     async fn start(
         &self,
         file: &mut SharedFile,
         registry: &mut Registry,
     ) -> anyhow::Result<Storage> {
-        let file = file.open(self.0).await?;
-        let (storage, writer) = SqliteStorage::start(&file, self.0.settings.clone(), registry)?;
+        let file = file.open(self).await?;
+        let (storage, writer) = SqliteStorage::start(&file, self.settings.clone(), registry)?;
         let readiness = Some(storage.readiness());
         let new_repository: NewRepository = Arc::new(move || Arc::new(storage.repository()));
         Ok(Storage {
@@ -90,62 +90,56 @@ impl PetsBackend for Sqlite<'_> {
     }
 
     async fn open_bulk(&self, file: &mut SharedFile) -> anyhow::Result<Arc<dyn BulkStorage>> {
-        Ok(Arc::new(SqliteBulkStorage::new(&file.open(self.0).await?)))
+        Ok(Arc::new(SqliteBulkStorage::new(&file.open(self).await?)))
     }
 
     async fn migrate(&self, dry_run: bool) -> anyhow::Result<Vec<String>> {
-        let path = &self.0.path;
+        let path = &self.path;
         let versions = if dry_run {
             SqliteFile::pending(path)
         } else {
-            SqliteFile::migrate(path, self.0.settings.timeout)
+            SqliteFile::migrate(path, self.settings.timeout)
         };
         Ok(versions?)
     }
 
-    async fn diagnose(&self, _: &KeysConfig) -> Vec<Finding> {
-        self.examine().await
+    /// A file can have several paths.
+    fn identity(&self) -> String {
+        match self.path.metadata() {
+            Ok(file) => format!("{}:{}", file.dev(), file.ino()),
+            Err(_) => self.path.display().to_string(),
+        }
     }
 }
 
 #[async_trait]
-impl KeysBackend for Sqlite<'_> {
-    async fn start(&self, file: &mut SharedFile, registry: &mut Registry) -> anyhow::Result<Keys> {
-        let file = file.open(self.0).await?;
+impl Backend for SqliteConfig {
+    fn place(&self) -> String {
+        format!("sqlite {}", self.path.display())
+    }
+
+    async fn diagnose(&self, _: bool) -> Vec<Finding> {
+        diagnose(&self.path, self.settings.timeout).await
+    }
+}
+
+#[async_trait]
+impl ApiKeysBackend for SqliteConfig {
+    async fn start(
+        &self,
+        file: &mut SharedFile,
+        registry: &mut Registry,
+    ) -> anyhow::Result<ApiKeys> {
+        let file = file.open(self).await?;
         file.warn_of_backup().await?;
-        let store = SqliteApiKeyStore::new(file);
-        let (uses, writer_end) = store.start_uses(registry);
-        let (directory, follower_end) = store.start_directory(registry);
-        let directory = Arc::new(directory);
-        Ok(Keys {
-            // The probe outlives the workers.
-            readiness: Some(Arc::new(Arc::downgrade(&directory))),
-            directory,
-            uses: Arc::new(uses),
-            writer: Some(tokio::spawn(async {
-                _ = tokio::join!(writer_end, follower_end);
-            })),
-        })
+        Ok(start_sql_api_keys(&SqliteApiKeyStore::new(file), registry))
     }
 
     async fn open_store(
         &self,
         file: &mut SharedFile,
     ) -> anyhow::Result<Option<Arc<dyn ApiKeyStore>>> {
-        let file = file.open(self.0).await?;
+        let file = file.open(self).await?;
         Ok(Some(Arc::new(SqliteApiKeyStore::new(file))))
-    }
-
-    async fn diagnose(&self, storage: &StorageConfig) -> Vec<Finding> {
-        match storage {
-            StorageConfig::Sqlite(_) => Vec::new(),
-            _ => self.examine().await,
-        }
-    }
-}
-
-impl Sqlite<'_> {
-    async fn examine(&self) -> Vec<Finding> {
-        animal_store_adapters_sqlite::diagnose(&self.0.path, self.0.settings.timeout).await
     }
 }

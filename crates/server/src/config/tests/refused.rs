@@ -3,26 +3,6 @@
 use super::*;
 
 #[test]
-fn every_error_is_listed_in_a_line_of_its_own() {
-    let error = Config::load(&keys(&[
-        ("http.workers", "0"),
-        ("http.listn", ""),
-        ("log.format", "xml"),
-    ]))
-    .unwrap_err();
-    let expected = [
-        "http.listn (ANIMAL_STORE_HTTP__LISTN) is unknown: did you mean ANIMAL_STORE_HTTP__LISTEN?",
-        "http.workers (ANIMAL_STORE_HTTP__WORKERS) must be auto or a whole number from 1 to 512, not \"0\"",
-        "log.format (ANIMAL_STORE_LOG__FORMAT) must be auto or text or json, not \"xml\"",
-    ];
-    assert_eq!(
-        error.to_string(),
-        format!("the configuration is invalid:\n  {}", expected.join("\n  "))
-    );
-    assert_eq!(error.one_line(), expected.join("; "));
-}
-
-#[test]
 #[expect(clippy::too_many_lines, reason = "a table with one value on a line")]
 fn an_invalid_value_is_one_error_whatever_the_backend_is() {
     let limits = &["0", "1000001", "-1", "0.5", "10/s", "off"][..];
