@@ -58,10 +58,16 @@ fn tokens_or_the_storage_imply_the_backend_of_keys() {
 #[test]
 fn a_command_fails_on_the_sections_that_it_uses_and_warns_of_the_others() {
     let opens: [fn(&mut Values) -> Option<()>; 4] = [
-        |values| Some(drop(read_management(values))),
+        |values| {
+            read_management(values);
+            Some(())
+        },
         |values| StorageConfig::read(values).map(drop),
         |values| ApiKeysConfig::read(values).map(drop),
-        |values| Some(drop(read_tls_identity(values))),
+        |values| {
+            read_tls_identity(values);
+            Some(())
+        },
     ];
     // The commands that are refused: `health`, of pets, `keys`, the certificate of `doctor`.
     for (settings, refused, is_warned) in [
@@ -141,6 +147,30 @@ fn a_command_fails_on_the_sections_that_it_uses_and_warns_of_the_others() {
     for open in opens {
         assert!(super::read(&broken).open(open).is_err());
     }
+}
+
+#[test]
+fn a_file_that_cannot_be_used_is_reported_beside_other_errors_of_its_section() {
+    let sources = keys(&[
+        ("http.workers", "0"),
+        ("http.tls.cert_file", "/nowhere"),
+        ("http.tls.key_file", "/nowhere"),
+        ("keys.redis.lease", "0s"),
+        ("keys.redis.url_file", "/nowhere"),
+    ]);
+    let errors = Config::load(&sources).unwrap_err();
+    let settings: Vec<_> = errors
+        .lines()
+        .into_iter()
+        .filter_map(|line| line.split(' ').next())
+        .collect();
+    let expected = [
+        "http.tls.cert_file",
+        "http.workers",
+        "keys.redis.lease",
+        "keys.redis.url",
+    ];
+    assert_eq!(settings, expected, "{errors}");
 }
 
 #[test]
