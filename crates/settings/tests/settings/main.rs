@@ -1,5 +1,11 @@
 //! The engine over a small schema: sources, errors, secrets and what it prints.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::unnecessary_wraps,
+    reason = "what a test needs is there; Values::open takes functions that can fail"
+)]
+
 mod printed;
 mod secrets;
 mod sources;
