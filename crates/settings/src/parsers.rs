@@ -9,9 +9,9 @@ pub fn parsed<T: FromStr>(
     expected: impl Display,
     is_valid: impl Fn(&T) -> bool,
 ) -> impl Fn(&str) -> Result<T, String> {
-    move |text| {
-        let value = text.parse().ok();
-        value.filter(&is_valid).ok_or_else(|| expected.to_string())
+    move |text| match text.parse() {
+        Ok(value) if is_valid(&value) => Ok(value),
+        _ => Err(expected.to_string()),
     }
 }
 
@@ -21,7 +21,7 @@ pub fn parsed<T: FromStr>(
 /// What is expected.
 pub fn address(text: &str) -> Result<SocketAddr, String> {
     let expected = "an IP address and a port, such as 127.0.0.1:8080 or [::]:8080";
-    parsed(expected, |_| true)(text)
+    text.parse().map_err(|_| expected.to_owned())
 }
 
 /// Parses a path, which may not be empty.
@@ -29,9 +29,10 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
 /// # Errors
 /// What is expected.
 pub fn path(text: &str) -> Result<PathBuf, String> {
-    parsed("the path of a file", |path: &PathBuf| {
-        !path.as_os_str().is_empty()
-    })(text)
+    if text.is_empty() {
+        return Err("the path of a file".to_owned());
+    }
+    Ok(text.into())
 }
 
 /// Parses a whole number in a range.
@@ -46,15 +47,12 @@ pub fn number<T: FromStr + PartialOrd + Display>(
 pub fn duration(
     range: RangeInclusive<Duration>,
 ) -> impl Fn(&str) -> Result<Duration, String> + Clone {
-    move |text| {
-        let duration = humantime::parse_duration(text).ok();
-        duration
-            .filter(|duration| range.contains(duration))
-            .ok_or_else(|| {
-                let min = humantime::format_duration(*range.start());
-                let max = humantime::format_duration(*range.end());
-                format!("a duration from {min} to {max}, such as 5s")
-            })
+    let min = humantime::format_duration(*range.start());
+    let max = humantime::format_duration(*range.end());
+    let expected = format!("a duration from {min} to {max}, such as 5s");
+    move |text| match humantime::parse_duration(text) {
+        Ok(duration) if range.contains(&duration) => Ok(duration),
+        _ => Err(expected.clone()),
     }
 }
 

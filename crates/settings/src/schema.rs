@@ -88,9 +88,8 @@ impl Schema {
         self.settings().find(|setting| setting.name == name)
     }
 
-    /// Whether a setting with this name is in a section that exists.
-    pub(crate) fn has_section_of(&self, name: &str) -> bool {
-        let section = section_of(name);
+    /// Whether this section exists.
+    pub(crate) fn has_section(&self, section: &str) -> bool {
         self.settings()
             .any(|setting| section_of(setting.name) == section)
     }

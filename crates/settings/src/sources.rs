@@ -28,12 +28,14 @@ impl Schema {
         if let Some(path) = &sources.file {
             values.judge(path, false);
             if let Err(error) = add_file(&mut values, path) {
-                values.reject("", format!("{}{error}", path.display()));
+                let name = path.display();
+                values.reject("", format!("{name}{error}"));
                 values.is_complete = false;
             }
         }
         for (variable, text) in &sources.environment {
-            if let Some(name) = variable.to_str().and_then(|name| self.name_of(name)) {
+            let name = variable.to_str().and_then(|name| self.name_of(name));
+            if let Some(name) = name {
                 add_variable(&mut values, &name, variable, text);
             }
         }
@@ -48,13 +50,15 @@ impl Schema {
     /// Returns the name of the setting that a variable sets, if it has our prefix. A variable that is not in upper case
     /// sets an unknown one.
     fn name_of(&self, variable: &str) -> Option<String> {
-        let name = variable.strip_prefix(self.prefix)?.strip_prefix('_')?;
+        let name = variable.strip_prefix(self.prefix)?;
+        let name = name.strip_prefix('_')?;
         let is_upper = name == name.to_uppercase() && !name.contains('.');
-        Some(if is_upper {
-            name.to_lowercase().replace("__", ".")
+        if is_upper {
+            let lower = name.to_lowercase();
+            Some(lower.replace("__", "."))
         } else {
-            name.replace('.', "__")
-        })
+            Some(name.replace('.', "__"))
+        }
     }
 }
 
@@ -130,8 +134,8 @@ fn line_of(text: &str, offset: usize) -> usize {
 /// Returns the number of the character at this offset in its line.
 fn column_of(text: &str, offset: usize) -> usize {
     let before = text.get(..offset).unwrap_or(text);
-    let line_start = before.rfind('\n').map_or(0, |end| end + 1);
-    1 + before[line_start..].chars().count()
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    1 + line.chars().count()
 }
 
 /// Adds the values of a table and of the tables in it, with joined names (`http.listen`) and the source of each.
@@ -154,7 +158,10 @@ fn add_table(
         };
         match text {
             Some(text) => values.set(&name, &text, &source),
-            None => values.reject(&name, format!("{name} ({source}) must be a list of texts")),
+            None => {
+                let error = format!("{name} ({source}) must be a list of texts");
+                values.reject(&name, error);
+            }
         }
     }
 }

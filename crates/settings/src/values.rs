@@ -74,7 +74,8 @@ impl Values {
         values
     }
 
-    pub(crate) fn set(&mut self, name: &str, text: &str, source: &str) {
+    /// Sets a setting. `source` is also the setting that implies the value.
+    pub fn set(&mut self, name: &str, text: &str, source: &str) {
         let entry = Entry {
             text: text.into(),
             source: source.to_owned(),
@@ -102,9 +103,10 @@ impl Values {
         let opened = read(self);
         self.is_in_use = false;
         let errors = self.errors(|section| self.used_sections.contains(section));
-        opened
-            .filter(|_| errors.is_empty())
-            .ok_or(SettingsError(errors))
+        match opened {
+            Some(opened) if errors.is_empty() => Ok(opened),
+            _ => Err(SettingsError(errors)),
+        }
     }
 
     /// Returns the warnings about files that were opened, and the errors of the sections that were not used.
@@ -119,9 +121,11 @@ impl Values {
     /// Returns the errors of these sections. An unknown section can be that of any command.
     fn errors(&self, is_wanted: impl Fn(&str) -> bool) -> BTreeSet<String> {
         let mut errors = BTreeSet::new();
-        for Problem { setting, error } in &self.problems {
-            if !self.schema.has_section_of(setting) || is_wanted(section_of(setting)) {
-                errors.insert(error.clone());
+        for problem in &self.problems {
+            let section = section_of(&problem.setting);
+            let is_unknown = !self.schema.has_section(section);
+            if is_unknown || is_wanted(section) {
+                errors.insert(problem.error.clone());
             }
         }
         errors
@@ -130,7 +134,8 @@ impl Values {
     /// Returns the entry of a setting for its use.
     fn used(&mut self, name: &str) -> &Entry {
         if self.is_in_use {
-            self.used_sections.insert(section_of(name).to_owned());
+            let section = section_of(name);
+            self.used_sections.insert(section.to_owned());
         }
         &self.entries[name]
     }
@@ -141,17 +146,22 @@ impl Values {
     /// If the setting is unknown, or its default is invalid.
     pub fn get<T>(&mut self, name: &'static str, parse: impl Fn(&str) -> Result<T, String>) -> T {
         let text = self.used(name).text();
-        let parsed =
-            parse(text.trim()).map_err(|expected| format!("must be {expected}, not {text:?}"));
-        self.check(name, parsed).unwrap_or_else(|| {
-            let setting = self.schema.find(name).expect("every entry has one");
-            parse(setting.default).expect("the default is valid")
-        })
+        match parse(text.trim()) {
+            Ok(value) => value,
+            Err(expected) => {
+                let error = format!("must be {expected}, not {text:?}");
+                self.check::<T>(name, Err(error));
+                let setting = self.schema.find(name);
+                let setting = setting.expect("every entry has one");
+                parse(setting.default).expect("the default is valid")
+            }
+        }
     }
 
     /// Returns the items of a list: an array in TOML, or a text with commas.
     pub fn items(&mut self, name: &str) -> Vec<String> {
-        items(self.used(name).text()).map(str::to_owned).collect()
+        let text = self.used(name).text();
+        items(text).map(str::to_owned).collect()
     }
 
     /// Returns the text of a setting that is not a secret. Its section does not count as used.
@@ -164,38 +174,44 @@ impl Values {
         !self.entries[name].is_blank() || self.entries.contains_key(&file_setting(name))
     }
 
-    /// Sets a setting to the value that another setting implies.
-    pub fn imply(&mut self, name: &str, value: &str, reason: &str) {
-        self.set(name, value, reason);
-    }
-
     /// Returns a checked value, or adds the error about its setting.
     pub fn check<T>(&mut self, name: &str, checked: Result<T, impl Display>) -> Option<T> {
-        checked
-            .map_err(|error| self.reject(name, self.labelled(name, error)))
-            .ok()
+        match checked {
+            Ok(value) => Some(value),
+            Err(error) => {
+                let error = self.labelled(name, error);
+                self.reject(name, error);
+                None
+            }
+        }
     }
 
     /// Adds an error about the first setting if a rule about several is violated. If one of them has an error already,
     /// or the file cannot be read, the rule cannot be judged.
     pub fn require(&mut self, is_satisfied: bool, names: &[&'static str], rule: &str) {
-        let is_judged = self
-            .problems
-            .iter()
-            .all(|problem| !names.contains(&problem.setting.as_str()));
-        if !is_satisfied && is_judged && self.is_complete {
-            self.reject(names[0], self.labelled(names[0], rule));
+        if is_satisfied || !self.is_complete {
+            return;
         }
+        for problem in &self.problems {
+            if names.contains(&problem.setting.as_str()) {
+                return;
+            }
+        }
+        let name = names[0];
+        let error = self.labelled(name, rule);
+        self.reject(name, error);
     }
 
     /// Adds a warning about a setting.
     pub fn warn(&mut self, name: &str, warning: &str) {
-        self.warnings.insert(self.labelled(name, warning));
+        let warning = self.labelled(name, warning);
+        self.warnings.insert(warning);
     }
 
     /// Adds the warnings about a file that the configuration names.
     pub fn judge(&mut self, path: &Path, has_secrets: bool) {
-        self.warnings.extend((self.schema.judge)(path, has_secrets));
+        let warnings = (self.schema.judge)(path, has_secrets);
+        self.warnings.extend(warnings);
     }
 
     /// Returns a secret, from the file that contains it if one is named. `None`: it is not set, there is an error, or
@@ -206,11 +222,16 @@ impl Values {
         }
         let file = self.entries.get(&file_setting(name)).cloned();
         let is_unread = self.used(name).source == DEFAULT;
-        if let Some(file) = file.filter(|_| is_unread) {
+        if let Some(file) = file
+            && is_unread
+        {
             self.read_secret(name, &file);
         }
         let entry = &self.entries[name];
-        (!entry.is_blank()).then(|| entry.text().trim().into())
+        if entry.is_blank() {
+            return None;
+        }
+        Some(entry.text().trim().into())
     }
 
     /// Reads a secret from its file, which becomes its source.
@@ -223,9 +244,8 @@ impl Values {
             format!("{path}, named by {}", file.source)
         };
         self.set(name, "", &source);
-        let content = self
-            .read_file(Path::new(path), true)
-            .map_err(|error| format!("cannot be read: {error}"));
+        let content = self.read_file(Path::new(path), true);
+        let content = content.map_err(|error| format!("cannot be read: {error}"));
         if let Some(content) = self.check(name, content) {
             self.set(name, &content, &source);
             if self.entries[name].is_blank() {
@@ -241,7 +261,8 @@ impl Values {
         if !self.is_in_use {
             return None;
         }
-        let content = self.read_file(&path, has_secrets).map_err(|error| {
+        let content = self.read_file(&path, has_secrets);
+        let content = content.map_err(|error| {
             let path = path.display();
             format!("names {path}, which cannot be read: {error}")
         });

@@ -151,9 +151,9 @@ fn read_backend(values: &mut Values) -> Backend {
     let storage = StorageBackend::selected(values);
     if values.text(BACKEND).is_empty() {
         if values.is_set(TOKENS) {
-            values.imply(BACKEND, "memory", TOKENS);
+            values.set(BACKEND, "memory", TOKENS);
         } else {
-            values.imply(BACKEND, storage.name(), "storage.backend");
+            values.set(BACKEND, storage.name(), "storage.backend");
         }
     }
     let backends = one_of([

@@ -14,7 +14,7 @@ fn what_is_printed_is_the_same_configuration_and_names_each_source() {
     sources.file = Some(toml.path().to_owned());
     sources.flags = vec![flag("log.format", "json")];
     let mut values = SCHEMA.read(&sources);
-    values.imply("keys.backend", "memory", "keys.tokens");
+    values.set("keys.backend", "memory", "keys.tokens");
     let lines = values.lines();
     let name = toml.path().display();
     let expected = [
