@@ -156,12 +156,11 @@ fn add_table(
             DeValue::Array(items) => list(items),
             value => scalar(value),
         };
-        match text {
-            Some(text) => values.set(&name, &text, &source),
-            None => {
-                let error = format!("{name} ({source}) must be a list of texts");
-                values.reject(&name, error);
-            }
+        if let Some(text) = text {
+            values.set(&name, &text, &source);
+        } else {
+            let error = format!("{name} ({source}) must be a list of texts");
+            values.reject(&name, error);
         }
     }
 }
