@@ -20,7 +20,7 @@ use std::{sync::Arc, time::Duration};
 use animal_store_adapter_kit::{backoff, queue::Sender};
 use animal_store_app::{
     IdempotencyKey,
-    ports::{AddPet, AddPetError, AddedPet},
+    ports::{AddPet, AddPetError, AddedPet, StoreFailure},
 };
 use animal_store_domain::{NewPet, Pet};
 use tokio::{
@@ -79,6 +79,7 @@ impl Creates {
             Response::Replayed(id) => (id, true),
             Response::Mismatch => return Err(AddPetError::IdempotencyMismatch),
             Response::Locked => return Err(AddPetError::IdempotencyConflict),
+            Response::TableLocked => return Err(StoreFailure::Timeout.into()),
         };
         // The request is dropped before its response is sent, so this is the only reference.
         let pet = Pet::new(id, Arc::unwrap_or_clone(pet));
@@ -94,7 +95,7 @@ impl Creates {
         Ok(self.plain.send(create, self.timeout).await?)
     }
 
-    /// Retries within the timeout while another process has locked the record of the key.
+    /// Retries within the timeout while another process has locked the record of the key, or a table.
     async fn add_keyed(
         &self,
         pet: &Arc<NewPet>,
@@ -111,11 +112,14 @@ impl Creates {
                 in_flight: Some(in_flight),
                 is_retry,
             };
-            match self.keyed.send(create, deadline - Instant::now()).await? {
-                Response::Locked => is_retry = true,
-                response => return Ok(response),
+            let response = self.keyed.send(create, deadline - Instant::now()).await?;
+            if !matches!(response, Response::Locked | Response::TableLocked) {
+                return Ok(response);
             }
-            timeout_at(deadline, sleep(pause)).await.map_err(conflict)?;
+            if timeout_at(deadline, sleep(pause)).await.is_err() {
+                return Ok(response);
+            }
+            is_retry = true;
         }
         Ok(Response::Locked)
     }

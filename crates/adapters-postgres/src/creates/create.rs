@@ -35,6 +35,8 @@ pub(crate) enum Response {
     Mismatch,
     /// Another process has locked the record of the key. Nothing was stored.
     Locked,
+    /// Another process has locked a table. Nothing was stored.
+    TableLocked,
 }
 
 impl Request for Create {

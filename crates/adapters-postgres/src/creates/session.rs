@@ -2,7 +2,10 @@ use std::time::Duration;
 
 use animal_store_app::ports::StoreFailure;
 use tokio::time::sleep;
-use tokio_postgres::{Client, Row, error::SqlState};
+use tokio_postgres::{
+    Client, Row,
+    error::{DbError, SqlState},
+};
 
 use super::create::{self, Create, MAX_BATCH, Response};
 use crate::{
@@ -70,11 +73,21 @@ impl Session for CreateSession {
                 None => self.outcome_unknown("the statement returned an invalid row", settings),
             },
             Err(NotAdded { error, .. }) if self.is_locked(&error) && creates.len() == 1 => {
-                return vec![Ok(Response::Locked)];
+                return vec![Ok(locked_by(&error))];
             }
             Err(not_added) => self.failure(not_added, settings).await,
         };
         vec![Err(failure); creates.len()]
+    }
+}
+
+/// Returns what the lock timeout ended the wait for. The context of the error names the table of a record that is locked.
+fn locked_by(error: &ConnectionError) -> Response {
+    let context = error.refused().and_then(DbError::where_);
+    if context.is_some_and(|context| context.contains("idempotency_keys")) {
+        Response::Locked
+    } else {
+        Response::TableLocked
     }
 }
 
@@ -172,7 +185,7 @@ impl CreateSession {
         committed.map(|()| rows).map_err(unknown)
     }
 
-    /// Whether another process has locked the record of a key.
+    /// Whether another process has locked the record of a key, or a table.
     fn is_locked(&self, error: &ConnectionError) -> bool {
         self.has_keys && error.refusal() == Some(&SqlState::LOCK_NOT_AVAILABLE)
     }

@@ -10,8 +10,8 @@ use futures_util::future::join_all;
 
 use crate::{
     fixture::Fixture,
-    keyed::{Conflict, Keyed, New, Replayed, add_keyed},
-    outcomes::add,
+    keyed::{Conflict, Failed, Keyed, New, Replayed, add_keyed},
+    outcomes::{Timeout, add},
     sql_session::SqlSession,
     store::{Store, few_seconds, in_both_modes, settings},
 };
@@ -169,4 +169,19 @@ async fn batches_of_the_same_keys_never_deadlock_in_any_order_and_with_any_defau
         })
         .await;
     }
+}
+
+/// The table is no earlier request with the key.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_waits_for_a_locked_table_times_out_without_a_conflict() {
+    in_both_modes(&settings(), async |settings| {
+        let fixture = Fixture::with(settings).await;
+        assert!(matches!(fixture.begin_keyed("before").await, New(_)));
+        let locking = SqlSession::of(&fixture.database).await;
+        locking
+            .run("BEGIN; LOCK TABLE pets IN EXCLUSIVE MODE")
+            .await;
+        assert_eq!(fixture.begin_keyed("during").await, Failed(Timeout));
+    })
+    .await;
 }
