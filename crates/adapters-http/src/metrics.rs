@@ -12,7 +12,10 @@
 
 mod hosts;
 
-use std::time::Duration;
+use std::{
+    hash::{Hash, Hasher},
+    time::Duration,
+};
 
 use actix_web::{
     HttpMessage, HttpRequest, HttpResponse,
@@ -39,9 +42,6 @@ const DURATION_BUCKETS: [f64; 14] = [
     0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
 ];
 
-const OPERATION: &str = "operation";
-const REASON: &str = "reason";
-
 /// The labels of a request with another path or method than those of the operations.
 const NO_OPERATION: &str = "none";
 const OTHER_METHOD: &str = "other";
@@ -50,19 +50,33 @@ const OTHER_METHOD: &str = "other";
 #[derive(Debug)]
 pub(crate) struct HttpMetrics {
     responses: Family<ResponseLabels, Counter>,
-    durations: Family<Label, Histogram, fn() -> Histogram>,
-    shed: Family<Label, Counter>,
-    deprecated: Family<Label, Counter>,
+    durations: Family<OperationLabel, Histogram, fn() -> Histogram>,
+    shed: Family<ReasonLabel, Counter>,
+    deprecated: Family<OperationLabel, Counter>,
 }
 
-/// The only label of a metric, with its name.
-type Label = [(&'static str, &'static str); 1];
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Debug, Clone, PartialEq, Eq, EncodeLabelSet)]
 struct ResponseLabels {
     operation: &'static str,
     method: &'static str,
     status: u16,
+}
+
+/// To hash every text costs more than to compare the few labels with one status.
+impl Hash for ResponseLabels {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.status.hash(state);
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OperationLabel {
+    operation: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReasonLabel {
+    reason: &'static str,
 }
 
 impl HttpMetrics {
@@ -110,12 +124,18 @@ impl HttpMetrics {
                 };
                 drop(self.responses.get_or_create(&labels));
             }
-            drop(self.durations.get_or_create(&[(OPERATION, operation.name)]));
+            drop(self.durations.get_or_create(&OperationLabel {
+                operation: operation.name,
+            }));
         }
         for limit in ExceededLimit::ALL {
-            drop(self.shed.get_or_create(&[(REASON, limit.as_str())]));
+            drop(self.shed.get_or_create(&ReasonLabel {
+                reason: limit.as_str(),
+            }));
         }
-        let deprecated = [(OPERATION, DEPRECATED_OPERATION)];
+        let deprecated = OperationLabel {
+            operation: DEPRECATED_OPERATION,
+        };
         drop(self.deprecated.get_or_create(&deprecated));
     }
 
@@ -128,7 +148,7 @@ impl HttpMetrics {
     ) {
         let request = response.request();
         let operation = operation.map_or(NO_OPERATION, |operation| operation.name);
-        let label = [(OPERATION, operation)];
+        let label = OperationLabel { operation };
         let labels = ResponseLabels {
             operation,
             method: method_label(request.method()),
@@ -144,7 +164,11 @@ impl HttpMetrics {
             self.deprecated.get_or_create(&label).inc();
         }
         if let Some(limit) = ApiError::of(response.response()).and_then(ApiError::exceeded_limit) {
-            self.shed.get_or_create(&[(REASON, limit.as_str())]).inc();
+            self.shed
+                .get_or_create(&ReasonLabel {
+                    reason: limit.as_str(),
+                })
+                .inc();
         }
     }
 

@@ -1,11 +1,9 @@
 use std::{
-    fmt::{self, Debug, Write as _},
-    io::Write as _,
+    fmt::{self, Debug, Display, Write as _},
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use humantime::format_rfc3339_micros;
-use serde::Serialize;
 use tracing::{
     Event, Subscriber,
     field::{Field, Visit},
@@ -38,41 +36,61 @@ where
         event: &Event<'_>,
     ) -> fmt::Result {
         let mut members = Members {
-            line: Vec::with_capacity(CAPACITY),
+            line: String::with_capacity(CAPACITY),
             record_target: None,
         };
         let now = format_rfc3339_micros(SystemTime::now().max(UNIX_EPOCH));
-        write!(members.line, r#"{{"timestamp":"{now}""#).map_err(|_| fmt::Error)?;
-        members.add("level", event.metadata().level().as_str());
+        write!(members.line, r#"{{"timestamp":"{now}""#)?;
+        members.add_text("level", event.metadata().level().as_str());
         event.record(&mut members);
         let record_target = members.record_target.take();
-        members.add(
+        members.add_text(
             "target",
             record_target
                 .as_deref()
                 .unwrap_or(event.metadata().target()),
         );
-        members.line.extend(b"}\n");
-        writer.write_str(str::from_utf8(&members.line).map_err(|_| fmt::Error)?)
+        members.line.push_str("}\n");
+        writer.write_str(&members.line)
     }
 }
 
 /// Writes the members of a JSON object.
 struct Members {
-    line: Vec<u8>,
+    line: String,
     record_target: Option<String>,
 }
 
 impl Members {
-    fn add(&mut self, name: &str, value: &(impl Serialize + ?Sized)) {
+    fn add_text(&mut self, name: &str, text: &str) {
+        self.add(name, |line| {
+            if is_plain(text) {
+                line.extend(["\"", text, "\""]);
+            } else {
+                // A text can always be written.
+                line.push_str(&serde_json::to_string(text).unwrap_or_default());
+            }
+        });
+    }
+
+    fn add_value(&mut self, name: &str, value: impl Display) {
+        self.add(name, |line| write!(line, "{value}").unwrap_or_default());
+    }
+
+    fn add(&mut self, name: &str, write_value: impl FnOnce(&mut String)) {
         if !name.starts_with(RECORD_PREFIX) {
-            self.line.extend(b",\"");
-            self.line.extend(name.as_bytes());
-            self.line.extend(b"\":");
-            // Texts and numbers can be written to memory.
-            serde_json::to_writer(&mut self.line, value).unwrap_or_default();
+            self.line.extend([",\"", name, "\":"]);
+            write_value(&mut self.line);
         }
     }
+}
+
+/// Whether JSON escapes no character of a text. Without a branch for each byte, the compiler examines many at once.
+fn is_plain(text: &str) -> bool {
+    let escaped = text.bytes().fold(0, |found, byte| {
+        found | u8::from(byte < b' ') | u8::from(byte == b'"') | u8::from(byte == b'\\')
+    });
+    escaped == 0
 }
 
 impl Visit for Members {
@@ -80,26 +98,26 @@ impl Visit for Members {
         if field.name() == "log.target" {
             self.record_target = Some(value.to_owned());
         }
-        self.add(field.name(), value);
+        self.add_text(field.name(), value);
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.add(field.name(), &value);
+        self.add_value(field.name(), value);
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.add(field.name(), &value);
+        self.add_value(field.name(), value);
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.add(field.name(), &value);
+        self.add_value(field.name(), value);
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         let mut text = String::new();
         // A value that cannot be formatted is cut off.
         write!(text, "{value:?}").unwrap_or_default();
-        self.add(field.name(), &text);
+        self.add_text(field.name(), &text);
     }
 }
 
