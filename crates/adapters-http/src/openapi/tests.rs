@@ -1,3 +1,5 @@
+mod released;
+
 use std::{collections::BTreeSet, sync::LazyLock};
 
 use actix_web::{ResponseError, http::Method};

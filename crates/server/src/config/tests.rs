@@ -1,5 +1,6 @@
 mod parts;
 mod refused;
+mod released;
 mod sources;
 
 use std::{env::current_dir, time::Duration};

@@ -21,7 +21,7 @@ enum Commands {
 /// A section with blocks, as a link names it.
 struct Section(&'static str, Commands);
 
-const SECTIONS: [Section; 37] = [
+const SECTIONS: [Section; 39] = [
     Section(
         "README.md#run-it",
         RunBy(&[
@@ -53,6 +53,14 @@ const SECTIONS: [Section; 37] = [
         RunBy(&["scripts/check-package"]),
     ),
     Section("docs/deployment.md#the-unit", NoCommand),
+    Section(
+        "docs/deployment.md#tarball",
+        RunBy(&["scripts/check-package"]),
+    ),
+    Section(
+        "docs/deployment.md#rpm",
+        NotRun("it needs dnf; scripts/check-package installs the RPM on Debian"),
+    ),
     Section(
         "docs/deployment.md#behind-a-proxy-on-one-machine",
         NoCommand,
