@@ -104,3 +104,29 @@ fn the_program_works_before_during_and_after_an_expansion_by_a_newer_program() {
         assert_members(event, &json!({"level": "WARN", "migrations": "9998expand"}));
     }
 }
+
+/// The file has a pet of each status and an API key, and `Bella` was created with the idempotency key `before`.
+#[test]
+fn the_file_of_a_release_is_read_with_its_pets_its_keys_and_its_retries() {
+    const RELEASED: &str = include_str!("upgrades/released-0.1.0.sql");
+    const TOKEN_OF_RELEASE: &str = "animalstore_0I1EjIDClsiviW445dqRpKN8dtk7rnzaynyIar1JdgD33l7Iq";
+    let store = Store::sqlite();
+    store.execute(RELEASED);
+    let mut running = store.with_own_keys().start();
+    let retry = keyed_create_request(running.address(), TOKEN_OF_RELEASE, "before", "Bella").send();
+    assert!(is_replay(retry.assert_status(201)), "{retry:?}");
+    assert_eq!(
+        list_all(running.address(), TOKEN_OF_RELEASE),
+        [
+            json!({"id": 1, "name": "Bella", "categoryId": 1}),
+            json!({"id": 2, "name": "Rex é", "categoryId": i64::MIN, "status": "available"}),
+            json!({"id": 3, "name": "Luna", "categoryId": i64::MAX, "status": "pending"}),
+            json!({"id": 4, "name": "Tom", "categoryId": 2, "status": "sold"}),
+        ]
+    );
+    let keys = store.with_own_keys().args(&["keys", "list"]).run().stdout;
+    let [_, key] = &keys[..] else {
+        panic!("{keys:?}")
+    };
+    assert!(key.contains("web shop"), "{key}");
+}
