@@ -1,6 +1,6 @@
 //! From 0.1.0 on, a client of a release works with each later one. The document of the release is beside this file.
 //!
-//! A later service accepts each request that the release accepts, and sends no response that the release could not send.
+//! A later service accepts each request that the release accepts, and sends only responses that the release could send.
 //! A value that is added to an `enum` is the exception: `CONTRIBUTING.md` says how it is announced.
 
 use std::collections::BTreeSet;
