@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use animal_store_test_servers::PgDatabase;
-use serde_json::json;
+use animal_store_test_servers::{HttpClient, PgDatabase};
+use serde_json::{Value, json};
 
 use crate::{
     pets::{create_request, is_replay, keyed_create_request, list_all},
@@ -113,18 +113,25 @@ fn the_file_of_a_release_is_read_with_its_pets_its_keys_and_its_retries() {
     let store = Store::sqlite();
     store.execute(RELEASED);
     let mut running = store.with_own_keys().start();
-    let retry = keyed_create_request(running.address(), TOKEN_OF_RELEASE, "before", "Bella").send();
+    let client = HttpClient::new(running.address()).with_token(TOKEN_OF_RELEASE);
+    let retry = client
+        .request("POST", "/v1/pets")
+        .json(r#"{"name":"Bella","categoryId":1}"#)
+        .header("Idempotency-Key", "before")
+        .send();
     assert!(is_replay(retry.assert_status(201)), "{retry:?}");
+    let list = client.get("/v1/pets");
+    let pets: Value = serde_json::from_str(list.assert_status(200).text()).expect("JSON");
     assert_eq!(
-        list_all(running.address(), TOKEN_OF_RELEASE),
-        [
-            json!({"id": 1, "name": "Bella", "categoryId": 1}),
-            json!({"id": 2, "name": "Rex é", "categoryId": i64::MIN, "status": "available"}),
-            json!({"id": 3, "name": "Luna", "categoryId": i64::MAX, "status": "pending"}),
-            json!({"id": 4, "name": "Tom", "categoryId": 2, "status": "sold"}),
-        ]
+        pets,
+        json!([
+            {"id": 1, "name": "Bella", "categoryId": 1},
+            {"id": 2, "name": "Rex é", "categoryId": i64::MIN, "status": "available"},
+            {"id": 3, "name": "Luna", "categoryId": i64::MAX, "status": "pending"},
+            {"id": 4, "name": "Tom", "categoryId": 2, "status": "sold"},
+        ])
     );
-    let keys = store.with_own_keys().args(&["keys", "list"]).run().stdout;
+    let keys = store.with_own_keys().args("keys list").run().stdout;
     let [_, key] = &keys[..] else {
         panic!("{keys:?}")
     };
