@@ -1,4 +1,7 @@
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, atomic::Ordering};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError, Weak,
+    atomic::{AtomicU32, Ordering},
+};
 
 use animal_store_app::ports::{Cause, Readiness};
 use async_trait::async_trait;
@@ -13,8 +16,8 @@ use crate::{
 };
 
 /// Reads the table, and checks that it can be written. The statement is not prepared, so it works through any pooler.
-const PROBE: &str =
-    "SELECT current_setting('transaction_read_only') = 'on', EXISTS (SELECT FROM pets)";
+const PROBE: &str = "
+    SELECT current_setting('transaction_read_only') = 'on', 'pets'::regclass::oid, EXISTS (SELECT FROM pets)";
 
 /// Probe of PostgreSQL: ready if pets can be read and added.
 pub(crate) struct PgReadiness {
@@ -25,6 +28,8 @@ pub(crate) struct PgReadiness {
     reads: Mutex<Vec<Weak<Reads>>>,
     /// The connection of the last check, unless it failed. Checks at the same time take turns.
     connection: AsyncMutex<Option<(Client, ConnectionTask)>>,
+    /// Object identifier of the table of pets, or 0 before the first check. A restore makes another table.
+    table: AtomicU32,
 }
 
 impl PgReadiness {
@@ -34,6 +39,7 @@ impl PgReadiness {
             creates: Arc::downgrade(creates),
             reads: Mutex::default(),
             connection: AsyncMutex::default(),
+            table: AtomicU32::default(),
         }
     }
 
@@ -71,8 +77,14 @@ impl PgReadiness {
         let client = &connection.0;
         let settings = self.settings.postgres.set_statements("SET LOCAL");
         client.batch_execute(&format!("BEGIN; {settings}")).await?;
-        let is_read_only: bool = client.query_typed_one(PROBE, &[]).await?.try_get(0)?;
+        let row = client.query_typed_one(PROBE, &[]).await?;
+        let is_read_only: bool = row.try_get(0)?;
+        let table: u32 = row.try_get(1)?;
         client.batch_execute("COMMIT").await?;
+        let known = self.table.swap(table, Ordering::Relaxed);
+        if known != 0 && known != table {
+            tracing::warn!("the table of pets was replaced, as a restore does");
+        }
         // After a fail-over, another server accepts writes.
         if is_read_only {
             self.settings.demoted.send_replace(());

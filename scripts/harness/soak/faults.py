@@ -191,7 +191,10 @@ POSTGRES = (
     ),
     Kind("PostgreSQL: ALTER TABLE", "all", NOTHING, alter_table, logs=(REPLACED,)),
     Kind("PostgreSQL: pooler that changes its mode", "all", STORAGE, change_pool_mode, logs=(REPLACED,)),
-    Kind("PostgreSQL: backup restored", "all", STORAGE, restores.restore, **RESTORED),
+    Kind(
+        "PostgreSQL: backup restored", "all", STORAGE, restores.restore, **RESTORED,
+        logs=("the table of pets was replaced",),
+    ),
 )
 # With keys in PostgreSQL.
 ALONE = INSTANCE + tuple(

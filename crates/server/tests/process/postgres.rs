@@ -88,6 +88,21 @@ fn migrate_sets_a_sequence_that_is_behind_and_a_start_warns_of_it() {
     assert_eq!(database.sql("SELECT nextval('pets_id_seq')"), "8");
 }
 
+/// With API keys in Redis, nothing else shows that pets are missing.
+#[test]
+fn a_table_of_pets_that_was_replaced_is_noticed_by_the_next_check_of_readiness() {
+    let database = PgDatabase::new();
+    let mut running = Program::with_postgres(database.url()).start();
+    let management = running.management();
+    wait_until(|| management.get("/ready").status == 200);
+    database.sql(
+        "BEGIN; CREATE TABLE restored (LIKE pets INCLUDING ALL); DROP TABLE pets;
+        ALTER TABLE restored RENAME TO pets; ALTER SEQUENCE restored_id_seq RENAME TO pets_id_seq; COMMIT",
+    );
+    wait_until(|| management.get("/ready").status == 200);
+    running.wait_for_warning("the table of pets was replaced");
+}
+
 #[test]
 fn an_unavailable_postgresql_is_a_503_until_it_is_available() {
     let mut server = PostgresServer::start();
