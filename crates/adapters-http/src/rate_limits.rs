@@ -5,7 +5,7 @@
 //! **Invariant.** In each interval, over all workers, an API key has at most its burst and its rate times the interval.
 //! An address that has failed too often gets 429 before its key is looked up, and as many of its lookups are under way
 //! as it has failures left. The numbers of API keys and of addresses that are kept are bounded. A limit that is not
-//! configured costs an atomic load. A limit that is replaced begins without a state.
+//! configured costs a load without a lock. A limit that is replaced begins without a state.
 //!
 //! **Proof.** The unit tests, also those of `live` and `authenticate`; `tests/http/guesses.rs`;
 //! `server/tests/api/rate_limits.rs` over sockets.

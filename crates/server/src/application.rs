@@ -18,7 +18,7 @@ use animal_store_telemetry::process_metrics;
 use anyhow::{anyhow, ensure};
 use prometheus_client::{metrics::counter::Counter, registry::Registry};
 use tokio::{
-    task::{JoinError, JoinHandle},
+    task::{JoinError, JoinHandle, JoinSet},
     time::{sleep_until, timeout},
 };
 
@@ -82,6 +82,8 @@ pub struct Application {
     readiness: CheckReadiness,
     shutdown: ShutdownConfig,
     drain_delay: Duration,
+    /// Of the certificates. It ends with the application.
+    _watches: JoinSet<()>,
 }
 
 impl Application {
@@ -135,8 +137,9 @@ impl Application {
             uses_writer,
         } = adapters;
         let tls = tls.map(CurrentTlsIdentity::new);
+        let mut watches = JoinSet::new();
         if let Some(identity) = &tls {
-            tokio::spawn(certificates::watch(identity.clone()));
+            watches.spawn(certificates::watch(identity.clone()));
         }
         let (api, api_task) = serve_api(listener, http, tls, prefixed, use_cases)?;
         let registry = Arc::new(registry);
@@ -156,6 +159,7 @@ impl Application {
             readiness,
             shutdown,
             drain_delay,
+            _watches: watches,
         })
     }
 

@@ -75,7 +75,7 @@ impl Reload {
             let keys = others.join(",");
             tracing::warn!(target: RELOAD_TARGET, keys, "SIGHUP: these keys have changed, which needs a restart");
         } else if reloaded.is_empty() {
-            tracing::info!(target: RELOAD_TARGET, "SIGHUP: the configuration has not changed");
+            tracing::info!(target: RELOAD_TARGET, "SIGHUP: no setting has changed");
         }
     }
 }

@@ -169,23 +169,22 @@ pub(crate) async fn diagnose(storage: &StorageConfig, api_keys: &ApiKeysConfig) 
     findings
 }
 
-/// Starts the API keys of a database.
+/// Starts the API keys of a database. The task that is returned ends when the directory is closed.
 fn start_sql_api_keys<D: KeyDatabase>(
     store: &SqlApiKeyStore<D>,
     registry: &mut Registry,
-) -> ApiKeys {
+) -> (ApiKeys, JoinHandle<()>) {
     let (uses, uses_end) = store.start_uses(registry);
     let (directory, directory_end) = store.start_directory(registry);
     let directory = Arc::new(directory);
-    ApiKeys {
+    let api_keys = ApiKeys {
         // The probe outlives the workers.
         readiness: Some(Arc::new(Arc::downgrade(&directory))),
         directory,
         uses: Arc::new(uses),
-        writer: Some(tokio::spawn(async {
-            _ = tokio::join!(uses_end, directory_end);
-        })),
-    }
+        writer: Some(uses_end),
+    };
+    (api_keys, directory_end)
 }
 
 /// What the selected adapters have besides their use cases. Nothing of it keeps them open.

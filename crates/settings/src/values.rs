@@ -278,7 +278,7 @@ impl Values {
     pub fn texts(&self) -> BTreeMap<&'static str, SecretString> {
         let mut texts = BTreeMap::new();
         for setting in self.schema.settings() {
-            let text = self.text(setting.name);
+            let text = self.entries[setting.name].text().trim();
             texts.insert(setting.name, text.into());
         }
         texts

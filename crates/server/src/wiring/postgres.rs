@@ -117,7 +117,9 @@ impl Backend for PostgresConfig {
 impl ApiKeysBackend for PostgresConfig {
     async fn start(&self, _: &mut SharedFile, registry: &mut Registry) -> anyhow::Result<ApiKeys> {
         let store = api_key_store(self.endpoint.clone(), self.settings.clone());
-        Ok(start_sql_api_keys(&store, registry))
+        // A check of a server that does not respond delays no shutdown.
+        let (api_keys, _) = start_sql_api_keys(&store, registry);
+        Ok(api_keys)
     }
 
     /// Connects past a pooler, and with the rights of migrations.

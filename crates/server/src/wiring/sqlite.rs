@@ -132,7 +132,17 @@ impl ApiKeysBackend for SqliteConfig {
     ) -> anyhow::Result<ApiKeys> {
         let file = file.open(self).await?;
         file.warn_of_backup().await?;
-        Ok(start_sql_api_keys(&SqliteApiKeyStore::new(file), registry))
+        let store = SqliteApiKeyStore::new(file);
+        let (mut api_keys, directory_end) = start_sql_api_keys(&store, registry);
+        let uses_end = api_keys.writer.take();
+        // The directory, too, has the file open.
+        api_keys.writer = Some(tokio::spawn(async {
+            if let Some(end) = uses_end {
+                _ = end.await;
+            }
+            _ = directory_end.await;
+        }));
+        Ok(api_keys)
     }
 
     async fn open_store(

@@ -10,7 +10,7 @@ use crate::program::{Exited, Program, Running, TOKEN, assert_members};
 const INVALID: &str = "SIGHUP: the configuration is invalid, nothing changes";
 const RELOADED: &str = "SIGHUP: these keys were reloaded";
 const RESTART: &str = "SIGHUP: these keys have changed, which needs a restart";
-const UNCHANGED: &str = "SIGHUP: the configuration has not changed";
+const UNCHANGED: &str = "SIGHUP: no setting has changed";
 
 const SHOP: &str = "https://shop.example";
 

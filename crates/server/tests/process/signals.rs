@@ -128,7 +128,7 @@ fn sighup_ends_the_process_gracefully_if_its_terminal_has_hung_up() {
     let mut running = Program::with_key().standard_input(stdin).start();
     running.address();
     running.signal("HUP");
-    running.wait_for_event("SIGHUP: the configuration has not changed");
+    running.wait_for_event("SIGHUP: no setting has changed");
 
     drop(shown);
     running.signal("HUP");
@@ -158,7 +158,7 @@ fn sighup_ends_the_process_if_the_leader_of_its_session_has_ended_and_its_termin
 fn sighup_of_another_process_reloads_if_the_session_has_its_leader() {
     let (mut running, _shown) = start_in_session(r#"exec setsid --ctty "$@""#);
     running.signal("HUP");
-    running.wait_for_event("SIGHUP: the configuration has not changed");
+    running.wait_for_event("SIGHUP: no setting has changed");
     running.terminate().assert_success();
 }
 
