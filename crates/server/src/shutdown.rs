@@ -103,14 +103,17 @@ impl Signals {
     /// Adds a signal. `drain` says whether the first one leaves time for the drain delay.
     pub fn request_shutdown(&self, drain: bool) {
         let arrived_at = Instant::now();
-        match self.request() {
-            None => _ = self.0.first.set(ShutdownRequest { arrived_at, drain }),
-            Some(first) if arrived_at - first.arrived_at < SECOND_SIGNAL_DELAY => {
-                tracing::debug!(
-                    "a second signal was ignored: it arrived within a second of the first"
-                );
-            }
-            Some(_) => self.end_shutdown(),
+        let request = ShutdownRequest { arrived_at, drain };
+        if self.0.first.set(request).is_ok() {
+            return;
+        }
+        let is_ignored = self
+            .request()
+            .is_none_or(|first| arrived_at - first.arrived_at < SECOND_SIGNAL_DELAY);
+        if is_ignored {
+            tracing::debug!("a second signal was ignored: it arrived within a second of the first");
+        } else {
+            self.end_shutdown();
         }
     }
 
