@@ -100,11 +100,14 @@ fn refusal_of_lines(bytes: &[u8]) -> Option<StatusCode> {
 fn has_lone_line_feed(bytes: &[u8]) -> bool {
     let mut start = 0;
     for line_feed in memchr_iter(b'\n', bytes) {
-        match &bytes[start..line_feed] {
-            b"\r" => return false,
-            line if !line.ends_with(b"\r") => return true,
-            _ => start = line_feed + 1,
+        let line = &bytes[start..line_feed];
+        if line.last() != Some(&b'\r') {
+            return true;
         }
+        if line.len() == 1 {
+            return false;
+        }
+        start = line_feed + 1;
     }
     false
 }
