@@ -1,5 +1,5 @@
 use std::{
-    fmt::{self, Debug, Display, Write as _},
+    fmt::{self, Debug, Write as _},
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -73,8 +73,10 @@ impl Members {
         });
     }
 
-    fn add_value(&mut self, name: &str, value: impl Display) {
-        self.add(name, |line| write!(line, "{value}").unwrap_or_default());
+    fn add_number(&mut self, name: &str, number: impl itoa::Integer) {
+        self.add(name, |line| {
+            line.push_str(itoa::Buffer::new().format(number));
+        });
     }
 
     fn add(&mut self, name: &str, write_value: impl FnOnce(&mut String)) {
@@ -108,15 +110,16 @@ impl Visit for Members {
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.add_value(field.name(), value);
+        self.add_number(field.name(), value);
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.add_value(field.name(), value);
+        self.add_number(field.name(), value);
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.add_value(field.name(), value);
+        let text = if value { "true" } else { "false" };
+        self.add(field.name(), |line| line.push_str(text));
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
