@@ -26,7 +26,7 @@ pub struct Values {
     pub(crate) entries: BTreeMap<String, Entry>,
     problems: BTreeSet<Problem>,
     warnings: BTreeSet<String>,
-    /// Whether a value is read in order to use it: files are opened, and the errors of its section count.
+    /// Whether the values that are read are used: their files are opened, and the errors of their sections count.
     is_in_use: bool,
     used_sections: BTreeSet<String>,
     /// `false`: the file of the settings cannot be read, and what it sets is unknown.
