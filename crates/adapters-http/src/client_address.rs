@@ -53,6 +53,12 @@ impl TrustedProxies {
             .any(|network| network.contains(&client))
     }
 
+    /// Returns the address of the client: of the peer, unless a trusted proxy reports another one.
+    pub(crate) fn client_of(&self, request: &ServiceRequest) -> Option<IpAddr> {
+        let peer = request.peer_addr()?.ip();
+        Some(self.client_address(peer, request.headers()))
+    }
+
     /// Returns the rightmost address that is not a trusted proxy, starting with the peer. The walk ends at an element
     /// that contains no address; the address before it counts. Elements to the left of the result are not read.
     fn client_address(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
@@ -69,13 +75,6 @@ impl TrustedProxies {
         }
         client
     }
-}
-
-/// Returns the address of the client: of the peer, unless a trusted proxy reports another one.
-pub(crate) fn client_address(request: &ServiceRequest) -> Option<IpAddr> {
-    let peer = request.peer_addr()?.ip();
-    let proxies: &TrustedProxies = request.app_data().expect("`serve` sets the proxies");
-    Some(proxies.client_address(peer, request.headers()))
 }
 
 /// Parses an address with or without a port: `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]:80`.

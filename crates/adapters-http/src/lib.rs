@@ -24,6 +24,7 @@ mod live;
 mod metrics;
 mod middleware;
 mod openapi;
+mod origins;
 mod pets;
 mod public_url;
 mod rate_limits;
@@ -36,8 +37,8 @@ mod traces;
 mod use_cases;
 
 pub use client_address::{TrustedProxies, TrustedProxiesError};
-pub use middleware::cors::{AllowedOrigins, AllowedOriginsError};
 pub use openapi::{OPENAPI_DOCUMENT, openapi_document};
+pub use origins::{AllowedOrigins, AllowedOriginsError};
 pub use public_url::{PublicUrl, PublicUrlError};
 pub use rate_limits::RateLimit;
 pub use serve::{ApiServer, management_limits, serve_api, serve_management};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    middleware::cors::AllowedOrigins,
+    origins::AllowedOrigins,
     rate_limits::{AuthFailureLimiter, KeyRateLimiter},
     settings::ApiSettings,
 };

@@ -140,14 +140,10 @@ impl HttpMetrics {
     }
 
     /// Counts a response of the application.
-    pub(crate) fn count_response<B>(
-        &self,
-        operation: Option<&Operation>,
-        response: &ServiceResponse<B>,
-        duration: Duration,
-    ) {
+    pub(crate) fn count_response<B>(&self, response: &ServiceResponse<B>, duration: Duration) {
         let request = response.request();
-        let operation = operation.map_or(NO_OPERATION, |operation| operation.name);
+        let operation = Operation::find(request.method(), request.match_info().as_str())
+            .map_or(NO_OPERATION, |operation| operation.name);
         let label = OperationLabel { operation };
         let labels = ResponseLabels {
             operation,

@@ -26,7 +26,7 @@ pub(crate) struct Operation {
     pub(crate) name: &'static str,
     /// Those with GET have HEAD, too.
     pub(crate) method: &'static str,
-    /// Pattern of the path.
+    /// Pattern of the path. Its parameter, if it has one, is the last segment.
     route: &'static str,
     /// Status of a success.
     pub(crate) success: u16,
@@ -55,8 +55,8 @@ pub(crate) const OPERATIONS: [Operation; 3] = [
 ];
 
 impl Operation {
-    /// Returns the operation of a method at a route.
-    pub(crate) fn find(method: &Method, route: &str) -> Option<&'static Self> {
+    /// Returns the operation of a method at a path, which the router has decoded.
+    pub(crate) fn find(method: &Method, path: &str) -> Option<&'static Self> {
         let method = if method == Method::HEAD {
             "GET"
         } else {
@@ -64,6 +64,14 @@ impl Operation {
         };
         OPERATIONS
             .iter()
-            .find(|operation| operation.method == method && operation.route == route)
+            .find(|operation| operation.method == method && operation.has(path))
+    }
+
+    fn has(&self, path: &str) -> bool {
+        let Some((start, _)) = self.route.split_once('{') else {
+            return path == self.route;
+        };
+        path.strip_prefix(start)
+            .is_some_and(|value| !value.is_empty() && !value.contains('/'))
     }
 }

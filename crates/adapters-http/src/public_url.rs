@@ -7,7 +7,7 @@ use actix_web::HttpRequest;
 use thiserror::Error;
 use url::Url;
 
-use crate::middleware::cors::is_web_origin;
+use crate::origins::is_web_origin;
 
 /// The URL of `/v1` as clients see it, without a slash at its end.
 #[derive(Debug, Clone, PartialEq, Eq)]

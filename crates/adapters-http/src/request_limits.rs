@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
-use crate::{live::Live, middleware::in_flight::KeyShares};
+use crate::{client_address::TrustedProxies, live::Live, middleware::in_flight::KeyShares};
 
 /// Limits of requests.
 pub(crate) struct RequestLimits {
     /// Each worker has its own. All workers share the others.
     pub(crate) key_shares: KeyShares,
     pub(crate) live: Arc<ArcSwap<Live>>,
+    pub(crate) proxies: TrustedProxies,
     pub(crate) max_body_bytes: usize,
 }

@@ -96,6 +96,7 @@ where
     ));
     let log = RequestLog {
         level: Level::INFO,
+        proxies: settings.proxies.clone(),
         live: Arc::clone(&live),
         metrics: Arc::new(HttpMetrics::register(registry)),
     };
@@ -120,13 +121,13 @@ where
                     settings.connections.running_workers(),
                 ),
                 live: Arc::clone(&live),
+                proxies: settings.proxies.clone(),
                 max_body_bytes: settings.connections.max_body_bytes,
             };
             // The middleware that is added last runs first.
             App::new()
                 .app_data(Data::new(use_cases()))
                 .app_data(Data::new(limits))
-                .app_data(settings.proxies.clone())
                 .app_data(document.clone())
                 .app_data(settings.public_url.clone())
                 .configure(routes::api)
@@ -163,6 +164,7 @@ pub fn serve_management(
     // Its metrics are in no registry: they describe the API listener.
     let log = RequestLog {
         level: Level::DEBUG,
+        proxies: TrustedProxies::default(),
         live: Arc::default(),
         metrics: Arc::default(),
     };
@@ -173,7 +175,6 @@ pub fn serve_management(
             .app_data(Data::new(readiness.clone()))
             .app_data(registry.clone())
             .app_data(hosts.clone())
-            .app_data(TrustedProxies::default())
             .configure(routes::management)
             .wrap_fn(move |request, service| request_log::record(&log, None, request, service))
     })

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use animal_store_http1::ConnectionLimits;
 
 use crate::{
-    client_address::TrustedProxies, middleware::cors::AllowedOrigins, public_url::PublicUrl,
+    client_address::TrustedProxies, origins::AllowedOrigins, public_url::PublicUrl,
     rate_limits::RateLimit,
 };
 

@@ -67,12 +67,7 @@ impl Trace {
     }
 
     /// Records the response.
-    pub(crate) fn end<B>(
-        &self,
-        response: &ServiceResponse<B>,
-        route: Option<String>,
-        request_id: &HeaderValue,
-    ) {
+    pub(crate) fn end<B>(&self, response: &ServiceResponse<B>, request_id: &HeaderValue) {
         let Self { span, .. } = self;
         if span.is_disabled() {
             return;
@@ -82,7 +77,10 @@ impl Trace {
         if status.is_server_error() {
             span.record("otel.status_code", "ERROR");
         }
-        if let Some(route) = route {
+        // The router has decoded this path. A request that is refused before its route has a pattern, too.
+        let request = response.request();
+        let path = request.match_info().as_str();
+        if let Some(route) = request.resource_map().match_pattern(path) {
             span.record("http.route", route);
         }
         span.record("request_id", request_id.to_str().unwrap_or_default());

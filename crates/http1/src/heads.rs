@@ -9,7 +9,7 @@ use actix_http::{
     header::HOST,
 };
 use bytes::{Buf, BytesMut};
-use memchr::{memchr, memchr_iter};
+use memchr::memchr_iter;
 use tokio_util::codec::Decoder;
 
 /// Maximum size of a head in bytes. The codec of actix accepts 128 KiB.
@@ -80,11 +80,9 @@ fn skip_empty_lines(buffer: &mut BytesMut) {
 /// Returns the status with which the bytes of a head are refused, if they are. Later ones may be missing, and a body may
 /// follow.
 fn refusal_of_lines(bytes: &[u8]) -> Option<StatusCode> {
-    let request_line = &bytes[..memchr(b'\n', bytes).unwrap_or(bytes.len())];
-    let method_end = memchr(b' ', request_line).unwrap_or(request_line.len());
-    let method = &request_line[..method_end];
-    let rest = request_line.get(method_end + 1..).unwrap_or_default();
-    let target = &rest[..memchr(b' ', rest).unwrap_or(rest.len())];
+    let mut words = bytes.split(u8::is_ascii_whitespace);
+    let method = words.next().unwrap_or_default();
+    let target = words.next().unwrap_or_default();
     if method.len() > MAX_METHOD_BYTES {
         Some(StatusCode::NOT_IMPLEMENTED)
     } else if target.len() > MAX_TARGET_BYTES {
@@ -150,11 +148,18 @@ fn is_valid_host(value: &[u8]) -> bool {
     } else {
         host
     };
-    name.iter().all(|&byte| {
-        byte.is_ascii_alphanumeric()
-            || b"-._~%!$&'()*+,;=".contains(&byte)
-            || is_ip_literal && byte == b':'
-    }) && port.iter().skip(1).all(u8::is_ascii_digit)
+    name.iter()
+        .all(|&byte| is_name_byte(byte) || is_ip_literal && byte == b':')
+        && port.iter().skip(1).all(u8::is_ascii_digit)
+}
+
+/// Whether a registered name can contain a byte (RFC 3986, section 3.2.2).
+const fn is_name_byte(byte: u8) -> bool {
+    matches!(
+        byte,
+        b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' | b'.' | b'_' | b'~' | b'%' | b'!' | b'$' | b'&' | b'\'' | b'('
+            | b')' | b'*' | b'+' | b',' | b';' | b'='
+    )
 }
 
 #[cfg(test)]

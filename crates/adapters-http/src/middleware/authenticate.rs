@@ -17,8 +17,9 @@ use tracing::Instrument;
 use super::caught;
 use crate::{
     bearer_token,
-    client_address::client_address,
+    client_address::TrustedProxies,
     error::{ApiError, ExceededLimit},
+    rate_limits::AuthFailureLimiter,
     request_limits::RequestLimits,
     request_record::RequestRecord,
     traces,
@@ -32,7 +33,10 @@ pub(crate) async fn authenticate(
     next: Next<BoxBody>,
 ) -> Result<ServiceResponse, Error> {
     let limits = data::<RequestLimits>(&request).clone();
-    let finding = find_key(&request, &limits).instrument(traces::authentication_span());
+    let live = limits.live.load_full();
+    let failures = live.auth_failures.as_deref();
+    let finding =
+        find_key(&request, failures, &limits.proxies).instrument(traces::authentication_span());
     let key = match caught(AssertUnwindSafe(finding).catch_unwind().await) {
         Ok(Ok(key)) => key,
         Ok(Err(error)) | Err(error) => return Ok(request.error_response(error)),
@@ -41,8 +45,7 @@ pub(crate) async fn authenticate(
     let Some(_permit) = limits.key_shares.acquire(&key.id) else {
         return Ok(request.error_response(ApiError::Overloaded(ExceededLimit::KeyShare)));
     };
-    let limiter = limits.live.load().rate_limit.clone();
-    let Some(limiter) = limiter else {
+    let Some(limiter) = &live.rate_limit else {
         return next.call(request).await;
     };
     let left = limiter.take(&key.id);
@@ -58,15 +61,13 @@ pub(crate) async fn authenticate(
 /// address. A failed lookup, which is a 5xx, does not count.
 async fn find_key(
     request: &ServiceRequest,
-    limits: &RequestLimits,
+    failures: Option<&AuthFailureLimiter>,
+    proxies: &TrustedProxies,
 ) -> Result<Arc<ApiKey>, ApiError> {
     let token = bearer_token::parse(request.headers());
     let authenticate = &data::<UseCases>(request).authenticate;
-    let running = limits.live.load().auth_failures.clone();
-    let limiter = running
-        .as_deref()
-        .and_then(|limiter| Some((limiter, client_address(request)?)));
-    let Some((limiter, client)) = limiter else {
+    let limited = failures.and_then(|limiter| Some((limiter, proxies.client_of(request)?)));
+    let Some((limiter, client)) = limited else {
         return look_up(authenticate, token).await;
     };
     let attempt = if let Some(attempt) = limiter.try_begin(client)? {
@@ -147,6 +148,7 @@ mod tests {
         let limits = Data::new(RequestLimits {
             key_shares: KeyShares::new(1, 1),
             live: Arc::new(ArcSwap::from_pointee(live)),
+            proxies: TrustedProxies::default(),
             max_body_bytes: 2,
         });
         let pets = Arc::new(MockPetRepository::new());

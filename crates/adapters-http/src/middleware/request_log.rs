@@ -29,11 +29,10 @@ use tracing::{Instrument, Level};
 
 use super::request_id::{self, X_REQUEST_ID};
 use crate::{
-    client_address::client_address,
+    client_address::TrustedProxies,
     error::{ApiError, ExceededLimit},
     live::Live,
     metrics::HttpMetrics,
-    pets::Operation,
     request_record::RequestRecord,
     traces::Trace,
 };
@@ -57,6 +56,7 @@ macro_rules! at_level {
 pub(crate) struct RequestLog {
     /// Level of the lines about requests that did not fail in the server: INFO or DEBUG.
     pub(crate) level: Level,
+    pub(crate) proxies: TrustedProxies,
     pub(crate) live: Arc<ArcSwap<Live>>,
     pub(crate) metrics: Arc<HttpMetrics>,
 }
@@ -91,7 +91,7 @@ where
     let start = Instant::now();
     let log = Rc::clone(log);
     let id = request_id::get_or_create(request.headers());
-    let client = client_address(&request);
+    let client = log.proxies.client_of(&request);
     let trace = Trace::start(sample_ratio, &request);
     let call = service.call(request).instrument(trace.span.clone());
     call.map_ok(move |mut response| {
@@ -104,18 +104,8 @@ where
         if log.has_line(response.status()) {
             write_line(&response, &id, trace.id, client, duration, level);
         }
-        let request = response.request();
-        // The router has decoded this path. `match_pattern` decodes none of a request that it has not routed to its end.
-        let route = request.match_pattern().or_else(|| {
-            request
-                .resource_map()
-                .match_pattern(request.match_info().as_str())
-        });
-        let operation = route
-            .as_deref()
-            .and_then(|route| Operation::find(request.method(), route));
-        log.metrics.count_response(operation, &response, duration);
-        trace.end(&response, route, &id);
+        log.metrics.count_response(&response, duration);
+        trace.end(&response, &id);
         response.headers_mut().insert(X_REQUEST_ID, id);
         response
             .headers_mut()
@@ -215,6 +205,7 @@ mod tests {
     fn an_error_always_has_a_line_and_a_success_unless_only_errors_are_logged() {
         let log = RequestLog {
             level: Level::INFO,
+            proxies: TrustedProxies::default(),
             live: Arc::default(),
             metrics: Arc::default(),
         };
