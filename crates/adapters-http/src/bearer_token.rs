@@ -12,12 +12,9 @@ pub(crate) fn parse(headers: &HeaderMap) -> Result<ApiToken, ApiError> {
     if values.next().is_some() {
         return Err(ApiError::MalformedApiKey);
     }
-    let (scheme, token) = value.split_at(
-        value
-            .iter()
-            .position(|&byte| byte == b' ')
-            .unwrap_or(value.len()),
-    );
+    let mut parts = value.splitn(2, |&byte| byte == b' ');
+    let scheme = parts.next().unwrap_or_default();
+    let token = parts.next().unwrap_or_default();
     if !scheme.eq_ignore_ascii_case(b"Bearer") {
         return Err(ApiError::MissingApiKey);
     }
