@@ -15,6 +15,7 @@
 //! reads its values with [`parsers`]; within [`Values::open`], it also opens the files that they name.
 
 mod error;
+mod files;
 pub mod parsers;
 mod print;
 mod schema;

@@ -1,17 +1,21 @@
-//! Parsers of values. The error of each says what is expected, as in `must be …, not "value"`.
+//! Parsers of values.
 
 use std::{
     fmt::Display, net::SocketAddr, ops::RangeInclusive, path::PathBuf, str::FromStr, time::Duration,
 };
 
+/// A value, or what is expected in its place, as in `must be …, not "value"`.
+pub type Parsed<T> = Result<T, String>;
+
 /// Parses a text, and requires of the value what its type does not.
-pub fn parsed<T: FromStr>(
-    expected: impl Display,
+pub fn valid<T: FromStr>(
+    expected: impl Into<String>,
     is_valid: impl Fn(&T) -> bool,
-) -> impl Fn(&str) -> Result<T, String> {
+) -> impl Fn(&str) -> Parsed<T> {
+    let expected = expected.into();
     move |text| match text.parse() {
         Ok(value) if is_valid(&value) => Ok(value),
-        _ => Err(expected.to_string()),
+        _ => Err(expected.clone()),
     }
 }
 
@@ -19,7 +23,7 @@ pub fn parsed<T: FromStr>(
 ///
 /// # Errors
 /// What is expected.
-pub fn address(text: &str) -> Result<SocketAddr, String> {
+pub fn address(text: &str) -> Parsed<SocketAddr> {
     let expected = "an IP address and a port, such as 127.0.0.1:8080 or [::]:8080";
     text.parse().map_err(|_| expected.to_owned())
 }
@@ -28,7 +32,7 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
 ///
 /// # Errors
 /// What is expected.
-pub fn path(text: &str) -> Result<PathBuf, String> {
+pub fn path(text: &str) -> Parsed<PathBuf> {
     if text.is_empty() {
         return Err("the path of a file".to_owned());
     }
@@ -38,15 +42,13 @@ pub fn path(text: &str) -> Result<PathBuf, String> {
 /// Parses a whole number in a range.
 pub fn number<T: FromStr + PartialOrd + Display>(
     range: RangeInclusive<T>,
-) -> impl Fn(&str) -> Result<T, String> {
+) -> impl Fn(&str) -> Parsed<T> {
     let expected = format!("a whole number from {} to {}", range.start(), range.end());
-    parsed(expected, move |number| range.contains(number))
+    valid(expected, move |number| range.contains(number))
 }
 
 /// Parses a duration with its unit: `300ms`, `5s`, `1m 30s`.
-pub fn duration(
-    range: RangeInclusive<Duration>,
-) -> impl Fn(&str) -> Result<Duration, String> + Clone {
+pub fn duration(range: RangeInclusive<Duration>) -> impl Fn(&str) -> Parsed<Duration> + Clone {
     let min = humantime::format_duration(*range.start());
     let max = humantime::format_duration(*range.end());
     let expected = format!("a duration from {min} to {max}, such as 5s");
@@ -57,9 +59,7 @@ pub fn duration(
 }
 
 /// Parses a value that may be empty.
-pub fn optional<T>(
-    parse: impl Fn(&str) -> Result<T, String>,
-) -> impl Fn(&str) -> Result<Option<T>, String> {
+pub fn optional<T>(parse: impl Fn(&str) -> Parsed<T>) -> impl Fn(&str) -> Parsed<Option<T>> {
     move |text| match text {
         "" => Ok(None),
         text => parse(text).map(Some),
@@ -67,15 +67,15 @@ pub fn optional<T>(
 }
 
 /// Parses one of several words.
-pub fn one_of<T: Clone, const N: usize>(
-    choices: [(&str, T); N],
-) -> impl Fn(&str) -> Result<T, String> {
+pub fn one_of<T: Copy>(words: &'static [(&'static str, T)]) -> impl Fn(&str) -> Parsed<T> {
     move |text| {
-        for (name, choice) in &choices {
-            if *name == text {
-                return Ok(choice.clone());
+        let mut expected = Vec::new();
+        for &(word, value) in words {
+            if word == text {
+                return Ok(value);
             }
+            expected.push(word);
         }
-        Err(choices.each_ref().map(|(name, _)| *name).join(" or "))
+        Err(expected.join(" or "))
     }
 }

@@ -14,7 +14,9 @@ impl Schema {
     pub fn template(&self, head: &str, set: &[(String, String)]) -> Result<String, String> {
         for (name, _) in set {
             if self.find(name).is_none_or(|setting| setting.is_secret) {
-                return Err(format!("{name} (--set) is not a key, or a secret"));
+                return Err(format!(
+                    "{name} (--set) is not a setting, or it is a secret"
+                ));
             }
         }
         let mut text = head.to_owned();
@@ -36,11 +38,9 @@ impl Values {
         let mut lines = Vec::new();
         for setting in self.schema.settings() {
             let name = setting.name;
-            let file_name = file_setting(name);
             let entry = &self.entries[name];
-            let file = self.entries.get(&file_name);
-            lines.push(match file {
-                Some(file) => line(&file_name, file),
+            lines.push(match self.file_of(name) {
+                Some(file) => line(&file_setting(name), file),
                 None if setting.is_secret && !entry.is_blank() => {
                     format!("#{name} = \"(set)\" # {}", entry.source)
                 }

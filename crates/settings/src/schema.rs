@@ -1,6 +1,6 @@
 //! The settings that exist.
 
-use std::{iter, path::Path};
+use std::path::Path;
 
 /// Maximum number of edits between an unknown name and the one that its error suggests.
 const MAX_EDITS: usize = 3;
@@ -48,12 +48,6 @@ impl Setting {
             ..self
         }
     }
-
-    /// Returns the names that set it: its own, and that of the file with the secret.
-    pub(crate) fn names(&self) -> impl Iterator<Item = String> + use<> {
-        let file = self.is_secret.then(|| file_setting(self.name));
-        iter::once(self.name.to_owned()).chain(file)
-    }
 }
 
 /// Returns the name of the setting that names a file with this secret.
@@ -94,10 +88,16 @@ impl Schema {
             .any(|setting| section_of(setting.name) == section)
     }
 
-    /// Whether a source can set this name.
-    pub(crate) fn knows(&self, name: &str) -> bool {
-        self.settings()
-            .any(|setting| setting.names().any(|known| known == name))
+    /// Returns the names that a source can set: those of the settings, and of the files with secrets.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        for setting in self.settings() {
+            names.push(setting.name.to_owned());
+            if setting.is_secret {
+                names.push(file_setting(setting.name));
+            }
+        }
+        names
     }
 
     /// Returns the environment variable of a setting with this name, which may be unknown.
@@ -106,12 +106,13 @@ impl Schema {
         format!("{}_{name}", self.prefix)
     }
 
-    /// Returns the error of an unknown setting, with the nearest known name if one is near, spelt as in this source.
+    /// Returns the reason to reject an unknown setting, with the nearest known name if one is near, spelt as in this
+    /// source.
     pub(crate) fn unknown(&self, name: &str, source: &str) -> String {
         let lower = name.trim().to_lowercase();
         let nearest = self
-            .settings()
-            .flat_map(Setting::names)
+            .names()
+            .into_iter()
             .map(|known| (strsim::osa_distance(&lower, &known), known))
             .min();
         let max_edits = MAX_EDITS.min(lower.len() / 3);
@@ -123,9 +124,9 @@ impl Schema {
                 } else {
                     known
                 };
-                format!("{name} ({source}) is unknown: did you mean {spelt}?")
+                format!("is unknown: did you mean {spelt}?")
             }
-            _ => format!("{name} ({source}) is unknown"),
+            _ => "is unknown".to_owned(),
         }
     }
 }

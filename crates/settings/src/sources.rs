@@ -8,7 +8,7 @@ use std::{
 
 use toml::de::{DeArray, DeTable, DeValue};
 
-use crate::{Schema, Values, schema::file_setting, values::DEFAULT};
+use crate::{Schema, Values, values::DEFAULT};
 
 /// The sources of a configuration, in ascending order of precedence.
 #[derive(Debug, Default)]
@@ -26,12 +26,7 @@ impl Schema {
     pub fn read(&'static self, sources: &Sources) -> Values {
         let mut values = Values::new(self);
         if let Some(path) = &sources.file {
-            values.judge(path, false);
-            if let Err(error) = add_file(&mut values, path) {
-                let name = path.display();
-                values.reject("", format!("{name}{error}"));
-                values.is_complete = false;
-            }
+            add_file(&mut values, path);
         }
         for (variable, text) in &sources.environment {
             let name = variable.to_str().and_then(|name| self.name_of(name));
@@ -47,18 +42,28 @@ impl Schema {
         values
     }
 
-    /// Returns the name of the setting that a variable sets, if it has our prefix. A variable that is not in upper case
+    /// Returns the name of the setting that a variable sets, if it has our prefix. A variable that is spelt otherwise
     /// sets an unknown one.
     fn name_of(&self, variable: &str) -> Option<String> {
-        let name = variable.strip_prefix(self.prefix)?;
-        let name = name.strip_prefix('_')?;
-        let is_upper = name == name.to_uppercase() && !name.contains('.');
-        if is_upper {
-            let lower = name.to_lowercase();
-            Some(lower.replace("__", "."))
+        let text = variable.strip_prefix(self.prefix)?.strip_prefix('_')?;
+        let name = text.to_lowercase().replace("__", ".");
+        if self.variable(&name) == variable {
+            Some(name)
         } else {
-            Some(name.replace('.', "__"))
+            Some(text.replace('.', "__"))
         }
+    }
+}
+
+fn add_file(values: &mut Values, path: &Path) {
+    values.judge(path, false);
+    let added = match fs::read_to_string(path) {
+        Ok(text) => File { path, text }.add_to(values),
+        Err(error) => Err(format!(": cannot be read: {error}")),
+    };
+    if let Err(error) = added {
+        values.add_error("", format!("{}{error}", path.display()));
+        values.is_complete = false;
     }
 }
 
@@ -66,7 +71,7 @@ fn add_variable(values: &mut Values, name: &str, variable: &OsStr, text: &OsStr)
     let source = variable.to_string_lossy();
     match text.to_str() {
         Some(text) => values.set(name, text, &source),
-        None => values.reject("", format!("{source} is not UTF-8")),
+        None => values.add_error("", format!("{source} is not UTF-8")),
     }
 }
 
@@ -80,89 +85,82 @@ fn add_flag(values: &mut Values, name: &str, text: &str) {
         "{name} (--set) is a secret: every user of this machine could read it in the process list; set {variable} \
          instead"
     );
-    values.reject("", error);
+    values.add_error("", error);
 }
 
-/// Adds an error for each name that is unknown.
+/// Rejects each name that is unknown.
 fn reject_unknown(values: &mut Values) {
     let schema = values.schema;
+    let known = schema.names();
     for (name, entry) in values.entries.clone() {
-        if !schema.knows(&name) {
-            let error = schema.unknown(&name, &entry.source);
-            values.reject(&name, error);
+        if !known.contains(&name) {
+            let reason = schema.unknown(&name, &entry.source);
+            values.reject(&name, reason);
         }
     }
 }
 
-/// Adds an error for each secret that is set by itself and by a file.
+/// Rejects each secret that is set by itself and by a file.
 fn reject_ambiguous(values: &mut Values) {
     for setting in values.schema.settings() {
         let name = setting.name;
-        let own = &values.entries[name].source;
-        if let Some(file) = values.entries.get(&file_setting(name))
-            && own != DEFAULT
-        {
+        let is_set = values.entries[name].source != DEFAULT;
+        if is_set && let Some(file) = values.file_of(name) {
             let file = &file.source;
-            let error = format!("{name} ({own}) and {name}_file ({file}) must not both be set");
-            values.reject(name, error);
+            let reason = format!("and {name}_file ({file}) must not both be set");
+            values.reject(name, reason);
         }
     }
 }
 
-/// Adds the values of a TOML file. An error has its place and its reason, without any text of the file, which can be a
-/// secret.
-fn add_file(values: &mut Values, path: &Path) -> Result<(), String> {
-    let text = fs::read_to_string(path).map_err(|error| format!(": cannot be read: {error}"))?;
-    let table = DeTable::parse(&text).map_err(|error| {
-        let offset = error.span().map_or(0, |span| span.start);
-        let line = line_of(&text, offset);
-        let column = column_of(&text, offset);
-        let reason = error.message();
-        format!(", line {line}, column {column}: not valid TOML: {reason}")
-    })?;
-    let source = |offset| format!("{}, line {}", path.display(), line_of(&text, offset));
-    add_table(values, "", table.get_ref(), &source);
-    Ok(())
+/// A TOML file. No error has any text of it, which can be a secret.
+struct File<'a> {
+    path: &'a Path,
+    text: String,
 }
 
-/// Returns the number of the line that contains the byte at this offset.
-fn line_of(text: &str, offset: usize) -> usize {
-    let before = text.bytes().take(offset);
-    1 + before.filter(|&byte| byte == b'\n').count()
-}
+impl File<'_> {
+    fn add_to(&self, values: &mut Values) -> Result<(), String> {
+        let table = DeTable::parse(&self.text).map_err(|error| describe(&error))?;
+        self.add_table(values, "", table.get_ref());
+        Ok(())
+    }
 
-/// Returns the number of the character at this offset in its line.
-fn column_of(text: &str, offset: usize) -> usize {
-    let before = text.get(..offset).unwrap_or(text);
-    let line = before.rsplit('\n').next().unwrap_or_default();
-    1 + line.chars().count()
-}
-
-/// Adds the values of a table and of the tables in it, with joined names (`http.listen`) and the source of each.
-fn add_table(
-    values: &mut Values,
-    prefix: &str,
-    table: &DeTable<'_>,
-    source_of: &impl Fn(usize) -> String,
-) {
-    for (key, value) in table {
-        let name = format!("{prefix}{}", key.get_ref());
-        let source = source_of(key.span().start);
-        let text = match value.get_ref() {
-            DeValue::Table(table) => {
-                add_table(values, &format!("{name}."), table, source_of);
-                continue;
+    /// Adds the values of a table and of the tables in it, with joined names (`http.listen`) and the line of each.
+    fn add_table(&self, values: &mut Values, prefix: &str, table: &DeTable<'_>) {
+        for (key, value) in table {
+            let name = format!("{prefix}{}", key.get_ref());
+            let source = self.source(key.span().start);
+            let text = match value.get_ref() {
+                DeValue::Table(table) => {
+                    self.add_table(values, &format!("{name}."), table);
+                    continue;
+                }
+                DeValue::Array(items) => list(items),
+                value => scalar(value),
+            };
+            if let Some(text) = text {
+                values.set(&name, &text, &source);
+            } else {
+                let error = format!("{name} ({source}) must be a list of texts");
+                values.add_error(&name, error);
             }
-            DeValue::Array(items) => list(items),
-            value => scalar(value),
-        };
-        if let Some(text) = text {
-            values.set(&name, &text, &source);
-        } else {
-            let error = format!("{name} ({source}) must be a list of texts");
-            values.reject(&name, error);
         }
     }
+
+    /// Returns the file with the line of the byte at this offset.
+    fn source(&self, offset: usize) -> String {
+        let before = &self.text[..offset];
+        let line = 1 + before.matches('\n').count();
+        format!("{}, line {line}", self.path.display())
+    }
+}
+
+/// Returns the place and the reason of an error. The other lines of its text quote the file.
+fn describe(error: &toml::de::Error) -> String {
+    let text = error.to_string();
+    let place = text.lines().next().unwrap_or_default();
+    format!(": {place}: {}", error.message())
 }
 
 fn list(items: &DeArray<'_>) -> Option<String> {

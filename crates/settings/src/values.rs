@@ -3,15 +3,13 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Display,
-    fs, io,
-    path::{Path, PathBuf},
 };
 
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::{
     Schema, SettingsError,
-    parsers::{optional, path},
+    parsers::Parsed,
     schema::{file_setting, section_of},
 };
 
@@ -25,9 +23,9 @@ pub struct Values {
     /// By name, which may be unknown. Every known setting has an entry.
     pub(crate) entries: BTreeMap<String, Entry>,
     problems: BTreeSet<Problem>,
-    warnings: BTreeSet<String>,
+    pub(crate) warnings: BTreeSet<String>,
     /// Whether the values that are read are used: their files are opened, and the errors of their sections count.
-    is_in_use: bool,
+    pub(crate) is_in_use: bool,
     used_sections: BTreeSet<String>,
     /// `false`: the file of the settings cannot be read, and what it sets is unknown.
     pub(crate) is_complete: bool,
@@ -84,11 +82,15 @@ impl Values {
     }
 
     /// Adds an error about a setting, or about all if the name is empty.
-    pub(crate) fn reject(&mut self, setting: &str, error: String) {
-        self.problems.insert(Problem {
-            setting: setting.to_owned(),
-            error,
-        });
+    pub(crate) fn add_error(&mut self, setting: &str, error: String) {
+        let setting = setting.to_owned();
+        self.problems.insert(Problem { setting, error });
+    }
+
+    /// Adds an error about the value of a setting.
+    pub(crate) fn reject(&mut self, name: &str, reason: impl Display) {
+        let error = self.labelled(name, reason);
+        self.add_error(name, error);
     }
 
     /// Reads what a command uses, with the files that it names.
@@ -102,7 +104,7 @@ impl Values {
         self.is_in_use = true;
         let opened = read(self);
         self.is_in_use = false;
-        let errors = self.errors(|section| self.used_sections.contains(section));
+        let errors = self.errors(true);
         match opened {
             Some(opened) if errors.is_empty() => Ok(opened),
             _ => Err(SettingsError(errors)),
@@ -112,27 +114,30 @@ impl Values {
     /// Returns the warnings about files that were opened, and the errors of the sections that were not used.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings: Vec<_> = self.warnings.iter().cloned().collect();
-        for error in self.errors(|section| !self.used_sections.contains(section)) {
+        for error in self.errors(false) {
             warnings.push(format!("{error}; this command does not use it"));
         }
         warnings
     }
 
-    /// Returns the errors of these sections. An unknown section can be that of any command.
-    fn errors(&self, is_wanted: impl Fn(&str) -> bool) -> BTreeSet<String> {
+    /// Returns the errors of the sections that are used, or of the others.
+    fn errors(&self, of_used: bool) -> BTreeSet<String> {
         let mut errors = BTreeSet::new();
         for problem in &self.problems {
-            let section = section_of(&problem.setting);
-            let is_unknown = !self.schema.has_section(section);
-            if is_unknown || is_wanted(section) {
+            if self.is_used(section_of(&problem.setting)) == of_used {
                 errors.insert(problem.error.clone());
             }
         }
         errors
     }
 
+    /// Whether a value of this section was read for its use. An unknown section can be that of any command.
+    fn is_used(&self, section: &str) -> bool {
+        self.used_sections.contains(section) || !self.schema.has_section(section)
+    }
+
     /// Returns the entry of a setting for its use.
-    fn used(&mut self, name: &str) -> &Entry {
+    pub(crate) fn used(&mut self, name: &str) -> &Entry {
         if self.is_in_use {
             let section = section_of(name);
             self.used_sections.insert(section.to_owned());
@@ -144,24 +149,29 @@ impl Values {
     ///
     /// # Panics
     /// If the setting is unknown, or its default is invalid.
-    pub fn get<T>(&mut self, name: &'static str, parse: impl Fn(&str) -> Result<T, String>) -> T {
+    pub fn get<T>(&mut self, name: &str, parse: impl Fn(&str) -> Parsed<T>) -> T {
         let text = self.used(name).text();
         match parse(text.trim()) {
             Ok(value) => value,
             Err(expected) => {
-                let error = format!("must be {expected}, not {text:?}");
-                self.check::<T>(name, Err(error));
+                let reason = format!("must be {expected}, not {text:?}");
+                self.reject(name, reason);
                 let setting = self.schema.find(name);
-                let setting = setting.expect("every entry has one");
+                let setting = setting.expect("the setting exists");
                 parse(setting.default).expect("the default is valid")
             }
         }
     }
 
-    /// Returns the items of a list: an array in TOML, or a text with commas.
-    pub fn items(&mut self, name: &str) -> Vec<String> {
+    /// Parses the items of a list: an array in TOML, or a text with commas. `None` is an error.
+    pub fn list<T, E: Display>(
+        &mut self,
+        name: &str,
+        parse: impl Fn(&[String]) -> Result<T, E>,
+    ) -> Option<T> {
         let text = self.used(name).text();
-        items(text).map(str::to_owned).collect()
+        let items: Vec<_> = items(text).map(str::to_owned).collect();
+        self.check(name, parse(&items))
     }
 
     /// Returns the text of a setting that is not a secret. Its section does not count as used.
@@ -171,7 +181,12 @@ impl Values {
 
     /// Whether a setting has a value that is not blank. A secret has one if a file is named.
     pub fn is_set(&self, name: &str) -> bool {
-        !self.entries[name].is_blank() || self.entries.contains_key(&file_setting(name))
+        !self.entries[name].is_blank() || self.file_of(name).is_some()
+    }
+
+    /// Returns the entry of the setting that names the file with a secret, if it is set.
+    pub(crate) fn file_of(&self, secret: &str) -> Option<&Entry> {
+        self.entries.get(&file_setting(secret))
     }
 
     /// Returns a checked value, or adds the error about its setting.
@@ -179,7 +194,6 @@ impl Values {
         match checked {
             Ok(value) => Some(value),
             Err(error) => {
-                let error = self.labelled(name, error);
                 self.reject(name, error);
                 None
             }
@@ -197,81 +211,13 @@ impl Values {
                 return;
             }
         }
-        let name = names[0];
-        let error = self.labelled(name, rule);
-        self.reject(name, error);
+        self.reject(names[0], rule);
     }
 
     /// Adds a warning about a setting.
     pub fn warn(&mut self, name: &str, warning: &str) {
         let warning = self.labelled(name, warning);
         self.warnings.insert(warning);
-    }
-
-    /// Adds the warnings about a file that the configuration names.
-    pub fn judge(&mut self, path: &Path, has_secrets: bool) {
-        let warnings = (self.schema.judge)(path, has_secrets);
-        self.warnings.extend(warnings);
-    }
-
-    /// Returns a secret, from the file that contains it if one is named. `None`: it is not set, there is an error, or
-    /// its section is only checked.
-    pub fn secret(&mut self, name: &str) -> Option<SecretString> {
-        if !self.is_in_use {
-            return None;
-        }
-        let file = self.entries.get(&file_setting(name)).cloned();
-        let is_unread = self.used(name).source == DEFAULT;
-        if let Some(file) = file
-            && is_unread
-        {
-            self.read_secret(name, &file);
-        }
-        let entry = &self.entries[name];
-        if entry.is_blank() {
-            return None;
-        }
-        Some(entry.text().trim().into())
-    }
-
-    /// Reads a secret from its file, which becomes its source.
-    fn read_secret(&mut self, name: &str, file: &Entry) {
-        let path = file.text();
-        // A URL can contain a password.
-        let source = if path.contains("://") {
-            format!("{} names a URL, not a file", file.source)
-        } else {
-            format!("{path}, named by {}", file.source)
-        };
-        self.set(name, "", &source);
-        let content = self.read_file(Path::new(path), true);
-        let content = content.map_err(|error| format!("cannot be read: {error}"));
-        if let Some(content) = self.check(name, content) {
-            self.set(name, &content, &source);
-            if self.entries[name].is_blank() {
-                self.check::<()>(name, Err("is empty"));
-            }
-        }
-    }
-
-    /// Returns the content of the file that a setting names. `None`: none is named, there is an error, or the section is
-    /// only checked.
-    pub fn file(&mut self, name: &'static str, has_secrets: bool) -> Option<String> {
-        let path: PathBuf = self.get(name, optional(path))?;
-        if !self.is_in_use {
-            return None;
-        }
-        let content = self.read_file(&path, has_secrets);
-        let content = content.map_err(|error| {
-            let path = path.display();
-            format!("names {path}, which cannot be read: {error}")
-        });
-        self.check(name, content)
-    }
-
-    fn read_file(&mut self, path: &Path, has_secrets: bool) -> io::Result<String> {
-        self.judge(path, has_secrets);
-        fs::read_to_string(path)
     }
 
     /// Returns the value of every setting by its name. That of a secret in a file that was opened is the content.

@@ -6,7 +6,7 @@ use animal_store_adapters_redis::{RedisEndpoint, RedisEndpointError, RedisSettin
 use animal_store_app::ApiToken;
 use animal_store_settings::{
     Setting, Values, items,
-    parsers::{duration, number, one_of, optional, parsed},
+    parsers::{duration, number, one_of, optional, valid},
 };
 use secrecy::{ExposeSecret, SecretString};
 
@@ -156,7 +156,7 @@ fn read_backend(values: &mut Values) -> Backend {
             values.set(BACKEND, storage.name(), "storage.backend");
         }
     }
-    let backends = one_of([
+    let backends = one_of(&[
         ("sqlite", Backend::Sqlite),
         ("memory", Backend::Memory),
         ("postgres", Backend::Postgres),
@@ -202,7 +202,7 @@ fn read_tokens(values: &mut Values) -> Vec<SecretString> {
 impl RedisConfig {
     /// Returns how to connect to Redis. `None`: it has no URL, or there is an error.
     fn read(values: &mut Values) -> Option<Self> {
-        let prefix = parsed("1 to 100 visible ASCII characters", |prefix: &String| {
+        let prefix = valid("1 to 100 visible ASCII characters", |prefix: &String| {
             let is_short = (1..=100).contains(&prefix.len());
             is_short && prefix.bytes().all(|byte| byte.is_ascii_graphic())
         });

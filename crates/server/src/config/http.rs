@@ -12,7 +12,7 @@ use animal_store_adapters_http::{
 use animal_store_http1::{ConnectionLimits, TlsFiles, TlsFilesError, TlsIdentity};
 use animal_store_settings::{
     Setting, Values,
-    parsers::{address, duration, number, one_of, optional, path},
+    parsers::{Parsed, address, duration, number, one_of, optional, path},
 };
 
 pub(super) const SETTINGS: &[Setting] = &[
@@ -134,55 +134,71 @@ pub(crate) struct HttpConfig {
 
 impl HttpConfig {
     pub(super) fn read(values: &mut Values) -> Self {
-        let limit = || optional(number(NonZeroU32::MIN..=MILLION));
-        let origins = AllowedOrigins::parse(&values.items("http.cors_origins"));
-        let origins = values.check("http.cors_origins", origins);
-        let public_url = Some(values.text("http.public_url")).filter(|text| !text.is_empty());
-        let public_url = public_url.map(PublicUrl::parse).transpose();
-        let public_url = values.check("http.public_url", public_url);
-        let proxies = TrustedProxies::parse(&values.items("http.trusted_proxies"));
-        let proxies = values.check("http.trusted_proxies", proxies);
-        let max_in_flight = values.get("http.max_in_flight", number(1..=1_000_000));
-        let keep_alive = values.get("http.keep_alive", duration(KEEP_ALIVE));
-        let per_second = values.get("http.rate_limit.per_second", limit());
-        let burst = values.get("http.rate_limit.burst", limit());
-        let deprecated = one_of([("serve", true), ("gone", false)]);
-        values.require(
-            burst.is_none() || per_second.is_some(),
-            &["http.rate_limit.burst", "http.rate_limit.per_second"],
-            "requires http.rate_limit.per_second",
-        );
-        let rate_limit = per_second.map(|per_second| RateLimit {
-            per_second,
-            burst: burst.unwrap_or(per_second),
-        });
-        let defaults = ConnectionLimits::default();
-        let connections = ConnectionLimits {
-            workers: values.get("http.workers", workers),
-            max_connections: values.get("http.max_connections", number(1..=1_000_000)),
-            max_body_bytes: values.get("http.max_body_bytes", number(64..=1024 * 1024)),
-            keep_alive,
-            answer_timeout: defaults.answer_timeout.max(keep_alive + OTHER_TIMEOUTS),
-            ..defaults
-        };
-        let api = ApiSettings {
-            connections,
-            max_in_flight,
-            max_in_flight_per_key: (max_in_flight / 2).max(1),
-            rate_limit,
-            auth_failures: values.get("http.auth_failures.per_minute", limit()),
-            origins: origins.flatten(),
-            public_url: public_url.flatten(),
-            proxies: proxies.unwrap_or_default(),
-            ..ApiSettings::default()
-        };
+        let deprecated = one_of(&[("serve", true), ("gone", false)]);
         Self {
             listen: values.get("http.listen", address),
-            api,
+            api: read_api(values),
             serves_get_pet: values.get("http.deprecated_get", deprecated),
             tls: read_tls(values),
         }
     }
+}
+
+fn read_api(values: &mut Values) -> ApiSettings {
+    let origins = values.list("http.cors_origins", AllowedOrigins::parse);
+    let proxies = values.list("http.trusted_proxies", TrustedProxies::parse);
+    let max_in_flight = values.get("http.max_in_flight", number(1..=1_000_000));
+    ApiSettings {
+        connections: read_connections(values),
+        max_in_flight,
+        max_in_flight_per_key: (max_in_flight / 2).max(1),
+        rate_limit: read_rate_limit(values),
+        auth_failures: values.get("http.auth_failures.per_minute", limit),
+        origins: origins.flatten(),
+        public_url: read_public_url(values),
+        proxies: proxies.unwrap_or_default(),
+        ..ApiSettings::default()
+    }
+}
+
+fn read_connections(values: &mut Values) -> ConnectionLimits {
+    let keep_alive = values.get("http.keep_alive", duration(KEEP_ALIVE));
+    let defaults = ConnectionLimits::default();
+    ConnectionLimits {
+        workers: values.get("http.workers", workers),
+        max_connections: values.get("http.max_connections", number(1..=1_000_000)),
+        max_body_bytes: values.get("http.max_body_bytes", number(64..=1024 * 1024)),
+        keep_alive,
+        answer_timeout: defaults.answer_timeout.max(keep_alive + OTHER_TIMEOUTS),
+        ..defaults
+    }
+}
+
+fn read_rate_limit(values: &mut Values) -> Option<RateLimit> {
+    let per_second = values.get("http.rate_limit.per_second", limit);
+    let burst = values.get("http.rate_limit.burst", limit);
+    values.require(
+        burst.is_none() || per_second.is_some(),
+        &["http.rate_limit.burst", "http.rate_limit.per_second"],
+        "requires http.rate_limit.per_second",
+    );
+    per_second.map(|per_second| RateLimit {
+        per_second,
+        burst: burst.unwrap_or(per_second),
+    })
+}
+
+fn read_public_url(values: &mut Values) -> Option<PublicUrl> {
+    let text = values.text("http.public_url");
+    if text.is_empty() {
+        return None;
+    }
+    let url = PublicUrl::parse(text);
+    values.check("http.public_url", url)
+}
+
+fn limit(text: &str) -> Parsed<Option<NonZeroU32>> {
+    optional(number(NonZeroU32::MIN..=MILLION))(text)
 }
 
 /// Reads the section for its certificate alone. `None` without one.
@@ -240,7 +256,7 @@ fn read_tls(values: &mut Values) -> Option<TlsFiles> {
     })
 }
 
-fn workers(text: &str) -> Result<usize, String> {
+fn workers(text: &str) -> Parsed<usize> {
     if text == "auto" {
         return Ok(available_parallelism()
             .map_or(1, usize::from)

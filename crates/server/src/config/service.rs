@@ -5,7 +5,7 @@ use std::{net::SocketAddr, time::Duration};
 use animal_store_app::AuditEntry;
 use animal_store_settings::{
     Setting, Values,
-    parsers::{address, duration, one_of, optional, parsed},
+    parsers::{Parsed, address, duration, one_of, optional, valid},
 };
 use animal_store_telemetry::LogSettings;
 use tracing_subscriber::filter::Targets;
@@ -83,8 +83,8 @@ pub(crate) struct LogConfig {
 
 impl LogConfig {
     pub(crate) fn read(values: &mut Values) -> Self {
-        let formats = one_of([("auto", None), ("text", Some(false)), ("json", Some(true))]);
-        let requests = one_of([("all", false), ("errors", true)]);
+        let formats = one_of(&[("auto", None), ("text", Some(false)), ("json", Some(true))]);
+        let requests = one_of(&[("all", false), ("errors", true)]);
         Self {
             settings: LogSettings {
                 filter: values.get("log.filter", filter),
@@ -98,11 +98,11 @@ impl LogConfig {
 
 /// Requires a level without a module. `Targets` accepts any word as the name of a module, a misspelt level too, and an
 /// empty level, as `error`.
-fn filter(text: &str) -> Result<Targets, String> {
+fn filter(text: &str) -> Parsed<Targets> {
     let is_complete = text.split([',', '=']).all(|part| !part.trim().is_empty());
     let expected =
         "a level, and after commas levels of modules, such as info or info,actix_http=error";
-    parsed(expected, |filter: &Targets| {
+    valid(expected, |filter: &Targets| {
         is_complete && filter.default_level().is_some()
     })(text)
 }
@@ -118,7 +118,7 @@ pub(crate) struct TracesConfig {
 
 impl TracesConfig {
     pub(super) fn read(values: &mut Values) -> Self {
-        let ratio = parsed("a number from 0 to 1, such as 0.01", |ratio| {
+        let ratio = valid("a number from 0 to 1, such as 0.01", |ratio| {
             (0.0..=1.0).contains(ratio)
         });
         let endpoint = values.get("traces.endpoint", optional(endpoint));
@@ -131,7 +131,7 @@ impl TracesConfig {
 }
 
 /// Refuses everything that can contain a secret: the URL is shown.
-fn endpoint(text: &str) -> Result<Url, String> {
+fn endpoint(text: &str) -> Parsed<Url> {
     let expected =
         "a URL such as http://127.0.0.1:4318/v1/traces, without user, password, query and fragment";
     let is_plain = |url: &Url| {
@@ -139,7 +139,7 @@ fn endpoint(text: &str) -> Result<Url, String> {
         let is_path = url.query().is_none() && url.fragment().is_none();
         ["http", "https"].contains(&url.scheme()) && is_without_user && is_path
     };
-    parsed(expected, is_plain)(text)
+    valid(expected, is_plain)(text)
 }
 
 /// The times of a shutdown, most of them from the first signal.

@@ -10,7 +10,7 @@ use animal_store_adapters_postgres::{PgEndpoint, PostgresSettings, SchemaMode};
 use animal_store_adapters_sqlite::SqliteSettings;
 use animal_store_settings::{
     Setting, Values,
-    parsers::{duration, number, one_of, path},
+    parsers::{Parsed, duration, number, one_of, path},
 };
 
 /// The storage of pets.
@@ -131,8 +131,8 @@ impl StorageConfig {
 }
 
 impl StorageBackend {
-    fn parse(text: &str) -> Result<Self, String> {
-        one_of([
+    fn parse(text: &str) -> Parsed<Self> {
+        one_of(&[
             ("sqlite", Self::Sqlite),
             ("memory", Self::Memory),
             ("postgres", Self::Postgres),
@@ -188,11 +188,11 @@ fn read_retention(values: &mut Values) -> Duration {
 
 fn read_postgres(values: &mut Values) -> PostgresSettings {
     let timeout = values.get("storage.postgres.timeout", duration(TIMEOUT));
-    let modes = one_of([
+    let modes = one_of(&[
         ("on-start", SchemaMode::Migrate),
         ("check", SchemaMode::Check),
     ]);
-    let pooling = one_of([("true", true), ("false", false)]);
+    let pooling = one_of(&[("true", true), ("false", false)]);
     let connections = number(1..=64);
     let settings = PostgresSettings {
         schema: values.get("storage.postgres.migrate", modes),

@@ -151,7 +151,7 @@ fn an_invalid_file_changes_nothing() {
     assert!(reason.contains("http.workers") && reason.contains("log.lvl"));
     let event = reloaded.reload("log.filter = 'info'\ntop-secret", INVALID);
     let reason =
-        "animal-store.toml, line 2, column 11: not valid TOML: key with no value, expected `=`";
+        "animal-store.toml: TOML parse error at line 2, column 11: key with no value, expected `=`";
     assert_eq!(event["reason"], reason);
     reloaded.request("hidden");
 

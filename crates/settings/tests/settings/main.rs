@@ -46,7 +46,7 @@ struct Http {
 fn http(values: &mut Values) -> Option<Http> {
     Some(Http {
         workers: values.get("http.workers", number(1..=9)),
-        origins: values.items("http.origins"),
+        origins: values.list("http.origins", |items| Ok::<_, String>(items.to_vec()))?,
         certificate: values.file("http.cert_file", false),
     })
 }
@@ -57,7 +57,7 @@ fn tokens(values: &mut Values) -> Option<SecretString> {
 }
 
 fn format(values: &mut Values) -> Option<&'static str> {
-    Some(values.get("log.format", one_of([("text", "t"), ("json", "j")])))
+    Some(values.get("log.format", one_of(&[("text", "t"), ("json", "j")])))
 }
 
 /// Reads every section.

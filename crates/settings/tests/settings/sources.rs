@@ -62,11 +62,11 @@ fn a_file_that_cannot_be_read_is_reported_without_its_text() {
         ),
         (
             open.path(),
-            ", line 3, column 22: not valid TOML: unclosed array, expected `]`",
+            ": TOML parse error at line 3, column 22: unclosed array, expected `]`",
         ),
         (
             double.path(),
-            ", line 2, column 26: not valid TOML: duplicate key",
+            ": TOML parse error at line 2, column 26: duplicate key",
         ),
     ] {
         let mut sources = in_file(path);

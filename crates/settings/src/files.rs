@@ -1,0 +1,72 @@
+//! The files that settings name, and the secrets in them.
+
+use std::{fs, path::Path};
+
+use secrecy::SecretString;
+
+use crate::{
+    Values,
+    schema::file_setting,
+    values::{DEFAULT, Entry},
+};
+
+impl Values {
+    /// Adds the warnings about a file that the configuration names.
+    pub fn judge(&mut self, path: &Path, has_secrets: bool) {
+        let warnings = (self.schema.judge)(path, has_secrets);
+        self.warnings.extend(warnings);
+    }
+
+    /// Returns the content of the file that a setting names. `None`: none is named, there is an error, or the section is
+    /// only checked.
+    pub fn file(&mut self, name: &str, has_secrets: bool) -> Option<String> {
+        if self.used(name).is_blank() || !self.is_in_use {
+            return None;
+        }
+        self.read_file(name, has_secrets)
+    }
+
+    /// Returns a secret, from the file that contains it if one is named. `None`: it is not set, there is an error, or
+    /// its section is only checked.
+    pub fn secret(&mut self, name: &str) -> Option<SecretString> {
+        if !self.is_in_use {
+            return None;
+        }
+        let is_unread = self.used(name).source == DEFAULT;
+        if is_unread && let Some(file) = self.file_of(name) {
+            let file = file.clone();
+            self.read_secret(name, &file)?;
+        }
+        let entry = &self.entries[name];
+        if entry.is_blank() {
+            return None;
+        }
+        Some(entry.text().trim().into())
+    }
+
+    /// Reads a secret from its file, which becomes its source.
+    fn read_secret(&mut self, name: &str, file: &Entry) -> Option<()> {
+        let content = self.read_file(&file_setting(name), true)?;
+        let source = format!("{}, named by {}", file.text(), file.source);
+        self.set(name, &content, &source);
+        if self.entries[name].is_blank() {
+            self.reject(name, "is empty");
+        }
+        Some(())
+    }
+
+    fn read_file(&mut self, name: &str, has_secrets: bool) -> Option<String> {
+        let path = self.entries[name].text().trim().to_owned();
+        self.judge(Path::new(&path), has_secrets);
+        let content = fs::read_to_string(&path);
+        // A URL can contain a password.
+        let named = if path.contains("://") {
+            "a URL, not a file"
+        } else {
+            &path
+        };
+        let content =
+            content.map_err(|error| format!("names {named}, which cannot be read: {error}"));
+        self.check(name, content)
+    }
+}
