@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use thiserror::Error;
 
 /// Errors of a configuration, in the order of the names of their settings. None contains a secret.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Error)]
+#[derive(Debug, Error)]
 #[error("the configuration is invalid:\n  {}", self.lines().join("\n  "))]
 pub struct SettingsError(pub(crate) BTreeSet<String>);
 

@@ -20,10 +20,12 @@ impl Values {
     /// Returns the content of the file that a setting names. `None`: none is named, there is an error, or the section is
     /// only checked.
     pub fn file(&mut self, name: &str, has_secrets: bool) -> Option<String> {
-        if self.used(name).is_blank() || !self.is_in_use {
-            return None;
+        let is_named = !self.used(name).is_blank();
+        if is_named && self.is_in_use {
+            self.read_file(name, has_secrets)
+        } else {
+            None
         }
-        self.read_file(name, has_secrets)
     }
 
     /// Returns a secret, from the file that contains it if one is named. `None`: it is not set, there is an error, or
@@ -47,7 +49,9 @@ impl Values {
     /// Reads a secret from its file, which becomes its source.
     fn read_secret(&mut self, name: &str, file: &Entry) -> Option<()> {
         let content = self.read_file(&file_setting(name), true)?;
-        let source = format!("{}, named by {}", file.text(), file.source);
+        let path = file.text();
+        let named_by = &file.source;
+        let source = format!("{path}, named by {named_by}");
         self.set(name, &content, &source);
         if self.entries[name].is_blank() {
             self.reject(name, "is empty");
@@ -56,7 +60,7 @@ impl Values {
     }
 
     fn read_file(&mut self, name: &str, has_secrets: bool) -> Option<String> {
-        let path = self.entries[name].text().trim().to_owned();
+        let path = self.text(name).to_owned();
         self.judge(Path::new(&path), has_secrets);
         let content = fs::read_to_string(&path);
         // A URL can contain a password.

@@ -25,7 +25,8 @@ pub fn valid<T: FromStr>(
 /// What is expected.
 pub fn address(text: &str) -> Parsed<SocketAddr> {
     let expected = "an IP address and a port, such as 127.0.0.1:8080 or [::]:8080";
-    text.parse().map_err(|_| expected.to_owned())
+    let address = valid(expected, |_| true);
+    address(text)
 }
 
 /// Parses a path, which may not be empty.
@@ -34,16 +35,19 @@ pub fn address(text: &str) -> Parsed<SocketAddr> {
 /// What is expected.
 pub fn path(text: &str) -> Parsed<PathBuf> {
     if text.is_empty() {
-        return Err("the path of a file".to_owned());
+        Err("the path of a file".to_owned())
+    } else {
+        Ok(text.into())
     }
-    Ok(text.into())
 }
 
 /// Parses a whole number in a range.
 pub fn number<T: FromStr + PartialOrd + Display>(
     range: RangeInclusive<T>,
 ) -> impl Fn(&str) -> Parsed<T> {
-    let expected = format!("a whole number from {} to {}", range.start(), range.end());
+    let min = range.start();
+    let max = range.end();
+    let expected = format!("a whole number from {min} to {max}");
     valid(expected, move |number| range.contains(number))
 }
 

@@ -22,10 +22,15 @@ impl Schema {
         let mut text = head.to_owned();
         for setting in self.settings() {
             let set = set.iter().rfind(|(name, _)| name == setting.name);
-            let (mark, value) = set.map_or(("#", setting.default), |(_, value)| ("", value));
-            let comment = comment(setting.description);
-            let literal = literal(value);
-            text.extend([&comment, "\n", mark, setting.name, " = ", &literal, "\n"]);
+            text += &comment(setting.description);
+            text += "\n";
+            if let Some((name, value)) = set {
+                text += &assignment(name, value);
+            } else {
+                text += "#";
+                text += &assignment(setting.name, setting.default);
+            }
+            text += "\n";
         }
         Ok(text)
     }
@@ -52,7 +57,15 @@ impl Values {
 }
 
 fn line(name: &str, entry: &Entry) -> String {
-    format!("{name} = {} # {}", literal(entry.text()), entry.source)
+    let assignment = assignment(name, entry.text());
+    let source = &entry.source;
+    format!("{assignment} # {source}")
+}
+
+/// Returns a setting with its value, as TOML.
+fn assignment(name: &str, value: &str) -> String {
+    let literal = literal(value);
+    format!("{name} = {literal}")
 }
 
 /// Returns a text as a comment, after an empty line.

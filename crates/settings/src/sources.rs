@@ -29,10 +29,7 @@ impl Schema {
             add_file(&mut values, path);
         }
         for (variable, text) in &sources.environment {
-            let name = variable.to_str().and_then(|name| self.name_of(name));
-            if let Some(name) = name {
-                add_variable(&mut values, &name, variable, text);
-            }
+            add_variable(&mut values, variable, text);
         }
         for (name, text) in &sources.flags {
             add_flag(&mut values, name, text);
@@ -45,7 +42,8 @@ impl Schema {
     /// Returns the name of the setting that a variable sets, if it has our prefix. A variable that is spelt otherwise
     /// sets an unknown one.
     fn name_of(&self, variable: &str) -> Option<String> {
-        let text = variable.strip_prefix(self.prefix)?.strip_prefix('_')?;
+        let text = variable.strip_prefix(self.prefix)?;
+        let text = text.strip_prefix('_')?;
         let name = text.to_lowercase().replace("__", ".");
         if self.variable(&name) == variable {
             Some(name)
@@ -62,16 +60,23 @@ fn add_file(values: &mut Values, path: &Path) {
         Err(error) => Err(format!(": cannot be read: {error}")),
     };
     if let Err(error) = added {
-        values.add_error("", format!("{}{error}", path.display()));
+        let path = path.display();
+        values.add_error("", format!("{path}{error}"));
         values.is_complete = false;
     }
 }
 
-fn add_variable(values: &mut Values, name: &str, variable: &OsStr, text: &OsStr) {
-    let source = variable.to_string_lossy();
+/// Adds the value of a variable, if it has our prefix.
+fn add_variable(values: &mut Values, variable: &OsStr, text: &OsStr) {
+    let Some(variable) = variable.to_str() else {
+        return;
+    };
+    let Some(name) = values.schema.name_of(variable) else {
+        return;
+    };
     match text.to_str() {
-        Some(text) => values.set(name, text, &source),
-        None => values.add_error("", format!("{source} is not UTF-8")),
+        Some(text) => values.set(&name, text, variable),
+        None => values.add_error("", format!("{variable} is not UTF-8")),
     }
 }
 
@@ -121,9 +126,13 @@ struct File<'a> {
 
 impl File<'_> {
     fn add_to(&self, values: &mut Values) -> Result<(), String> {
-        let table = DeTable::parse(&self.text).map_err(|error| describe(&error))?;
-        self.add_table(values, "", table.get_ref());
-        Ok(())
+        match DeTable::parse(&self.text) {
+            Ok(table) => {
+                self.add_table(values, "", table.get_ref());
+                Ok(())
+            }
+            Err(error) => Err(describe(&error)),
+        }
     }
 
     /// Adds the values of a table and of the tables in it, with joined names (`http.listen`) and the line of each.
@@ -152,7 +161,8 @@ impl File<'_> {
     fn source(&self, offset: usize) -> String {
         let before = &self.text[..offset];
         let line = 1 + before.matches('\n').count();
-        format!("{}, line {line}", self.path.display())
+        let path = self.path.display();
+        format!("{path}, line {line}")
     }
 }
 
@@ -160,7 +170,8 @@ impl File<'_> {
 fn describe(error: &toml::de::Error) -> String {
     let text = error.to_string();
     let place = text.lines().next().unwrap_or_default();
-    format!(": {place}: {}", error.message())
+    let reason = error.message();
+    format!(": {place}: {reason}")
 }
 
 fn list(items: &DeArray<'_>) -> Option<String> {
@@ -176,8 +187,8 @@ fn scalar(value: &DeValue<'_>) -> Option<String> {
     match value {
         DeValue::String(text) => Some(text.to_string()),
         DeValue::Integer(number) => {
-            let integer = i64::from_str_radix(number.as_str(), number.radix()).ok()?;
-            Some(integer.to_string())
+            let integer = i64::from_str_radix(number.as_str(), number.radix());
+            Some(integer.ok()?.to_string())
         }
         DeValue::Float(number) => {
             let float: f64 = number.as_str().parse().ok()?;

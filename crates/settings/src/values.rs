@@ -113,7 +113,8 @@ impl Values {
 
     /// Returns the warnings about files that were opened, and the errors of the sections that were not used.
     pub fn warnings(&self) -> Vec<String> {
-        let mut warnings: Vec<_> = self.warnings.iter().cloned().collect();
+        let mut warnings = Vec::new();
+        warnings.extend(self.warnings.iter().cloned());
         for error in self.errors(false) {
             warnings.push(format!("{error}; this command does not use it"));
         }
@@ -171,7 +172,8 @@ impl Values {
     ) -> Option<T> {
         let text = self.used(name).text();
         let items: Vec<_> = items(text).map(str::to_owned).collect();
-        self.check(name, parse(&items))
+        let parsed = parse(&items);
+        self.check(name, parsed)
     }
 
     /// Returns the text of a setting that is not a secret. Its section does not count as used.
@@ -224,7 +226,7 @@ impl Values {
     pub fn texts(&self) -> BTreeMap<&'static str, SecretString> {
         let mut texts = BTreeMap::new();
         for setting in self.schema.settings() {
-            let text = self.entries[setting.name].text().trim();
+            let text = self.text(setting.name);
             texts.insert(setting.name, text.into());
         }
         texts
