@@ -13,7 +13,7 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use animal_store_adapters_http::{ApiServer, serve_api, serve_management};
 use animal_store_app::CheckReadiness;
-use animal_store_http1::{CurrentTlsIdentity, HttpListener, HttpServer};
+use animal_store_http1::{CurrentTlsIdentity, HttpServer};
 use animal_store_telemetry::process_metrics;
 use anyhow::{anyhow, ensure};
 use prometheus_client::{metrics::counter::Counter, registry::Registry};
@@ -25,6 +25,7 @@ use tokio::{
 use crate::{
     certificates,
     config::{Config, ShutdownConfig},
+    listeners::Listeners,
     shutdown::Signals,
     version,
     wiring::{self, Adapters, SharedFile},
@@ -33,46 +34,6 @@ use crate::{
 /// Timeout for closing connections that are cut off, and for the batch that is being committed. The end of the process
 /// closes the others.
 const ABORT_TIMEOUT: Duration = Duration::from_millis(100);
-
-/// The listeners of the service. Connections are accepted; they are served once the application runs.
-pub(crate) struct Listeners {
-    pub(crate) api: HttpListener,
-    management: Option<HttpListener>,
-}
-
-impl Listeners {
-    /// Binds the configured addresses. An inherited socket replaces `http.listen`.
-    ///
-    /// # Errors
-    /// If an address cannot be bound. The message names its key.
-    pub(crate) fn bind(config: &Config, inherited: Option<HttpListener>) -> anyhow::Result<Self> {
-        let api = inherited.map_or_else(|| bind(config.listen, "http.listen"), Ok)?;
-        let management = config
-            .management
-            .map(|address| bind(address, "management.listen"))
-            .transpose()?;
-        Ok(Self { api, management })
-    }
-}
-
-/// Binds the address that a configuration key sets.
-fn bind(address: SocketAddr, key: &str) -> anyhow::Result<HttpListener> {
-    HttpListener::bind(address).map_err(|error| {
-        let reason = match error.kind() {
-            io::ErrorKind::AddrInUse => {
-                "address already in use: stop the process that uses it, or set another address"
-            }
-            io::ErrorKind::AddrNotAvailable => {
-                "no network interface of this machine has this address"
-            }
-            io::ErrorKind::PermissionDenied => {
-                "permission denied: a port below 1024 may need a privilege"
-            }
-            _ => &error.to_string(),
-        };
-        anyhow!("cannot listen on {address} ({key}): {reason}")
-    })
-}
 
 /// The service, which accepts connections.
 pub struct Application {

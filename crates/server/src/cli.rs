@@ -102,7 +102,7 @@ enum Command {
 
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
-    /// Prints every key with its description, as a comment unless --set sets it.
+    /// Prints every setting with its description, as a comment unless --set sets it.
     Init,
 }
 

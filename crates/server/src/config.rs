@@ -59,7 +59,7 @@ pub static SCHEMA: Schema = Schema {
 
 /// The first lines of the file that `config init` prints.
 pub(crate) const TEMPLATE_HEAD: &str = "\
-# The configuration of the animal store. Each key is a comment with its default: remove the # to change a key.
+# The configuration of the animal store. Each setting is a comment with its default: remove the # to change it.
 # To check the file: animal-store check-config --config FILE
 ";
 

@@ -7,6 +7,7 @@ mod application;
 mod certificates;
 mod cli;
 pub mod config;
+mod listeners;
 mod reload;
 mod service_manager;
 mod shutdown;

@@ -1,8 +1,8 @@
 //! SIGHUP reloads some settings. The files of `http.tls` are watched by `certificates`.
 //!
 //! The whole configuration is read again, from the same sources and with the same checks as at the start. If it is
-//! invalid, nothing changes. A change of any other key is reported, because it needs a restart. The log says what a
-//! reload did, with the names of keys and without their values.
+//! invalid, nothing changes. A change of any other setting is reported, because it needs a restart. The log says what a
+//! reload did, with the names of settings and without their values.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -20,7 +20,7 @@ use crate::{
 /// Timeout for reading the configuration. What is read later has no effect.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a reload changes, and the values in use, by key.
+/// What a reload changes, and the values in use, by setting.
 pub(crate) struct Reload {
     pub(crate) api: Arc<ApiServer>,
     pub(crate) filter: LogFilter,
@@ -69,11 +69,11 @@ impl Reload {
                 self.values.insert(name, config.values[name].clone());
             }
             let keys = reloaded.join(",");
-            tracing::info!(target: RELOAD_TARGET, keys, "SIGHUP: these keys were reloaded");
+            tracing::info!(target: RELOAD_TARGET, keys, "SIGHUP: these settings were reloaded");
         }
         if !others.is_empty() {
             let keys = others.join(",");
-            tracing::warn!(target: RELOAD_TARGET, keys, "SIGHUP: these keys have changed, which needs a restart");
+            tracing::warn!(target: RELOAD_TARGET, keys, "SIGHUP: these settings have changed, which needs a restart");
         } else if reloaded.is_empty() {
             tracing::info!(target: RELOAD_TARGET, "SIGHUP: no setting has changed");
         }

@@ -43,7 +43,7 @@ fn examine_tls(tls: Result<Option<TlsIdentity>, SettingsError>) -> Vec<Finding> 
         Err(error) => vec![Finding::error(
             "http.tls",
             error.one_line(),
-            "correct the files or the keys",
+            "correct the files or the settings",
         )],
     }
 }

@@ -2,8 +2,7 @@ use std::{
     env,
     ffi::OsString,
     fs,
-    io::{self, ErrorKind},
-    iter,
+    io::ErrorKind,
     path::{Path, PathBuf, absolute},
 };
 
@@ -18,8 +17,11 @@ use crate::config::Sources;
 /// and that of an installation.
 const DEFAULT_FILES: [&str; 2] = ["animal-store.toml", "/etc/animal-store/animal-store.toml"];
 
-/// Keys that `--memory` sets.
+/// Settings that `--memory` sets.
 const BACKENDS: [&str; 2] = ["storage.backend", "keys.backend"];
+
+/// The setting of the SQLite file.
+pub(super) const SQLITE_PATH: &str = "storage.sqlite.path";
 
 /// Options of every command, accepted before and after it.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Args)]
@@ -27,8 +29,8 @@ pub(super) struct Options {
     /// TOML configuration file; default: animal-store.toml, or /etc/animal-store/animal-store.toml, if one exists.
     #[arg(long, global = true, value_name = "PATH")]
     config: Option<PathBuf>,
-    /// Sets a configuration key, see docs/configuration.md; not allowed for secrets.
-    #[arg(long, global = true, value_name = "KEY=VALUE", value_parser = key_and_value)]
+    /// Gives a setting a value, see docs/configuration.md; not allowed for secrets.
+    #[arg(long, global = true, value_name = "NAME=VALUE", value_parser = name_and_value)]
     pub(super) set: Vec<(String, String)>,
     /// Same as --set http.listen=ADDRESS.
     #[arg(long, global = true, value_name = "ADDRESS")]
@@ -50,12 +52,8 @@ impl Options {
         let is_set = |argument: &OsString| {
             argument == "--set" || argument.as_encoded_bytes().starts_with(b"--set=")
         };
-        if arguments
-            .take_while(|argument| argument != "--")
-            .filter(is_set)
-            .count()
-            > self.set.len()
-        {
+        let options = arguments.take_while(|argument| argument != "--");
+        if options.filter(is_set).count() > self.set.len() {
             let reason = "--set must be before the command or after it, not on both sides of it";
             return Err(UsageError(reason.to_owned()));
         }
@@ -68,48 +66,48 @@ impl Options {
     /// # Errors
     /// If the default file is in the working directory, and others can write it than the owner of that folder.
     pub(super) fn sources(&self) -> Result<Sources, SettingsError> {
-        let memory = BACKENDS
-            .iter()
-            .filter(|_| self.memory)
-            .map(|&name| (name.to_owned(), "memory".to_owned()));
-        let listen = self
-            .listen
-            .iter()
-            .map(|address| ("http.listen".to_owned(), address.clone()));
-        let flags = memory
-            .chain(self.set.iter().cloned())
-            .chain(listen)
-            .collect();
-        let default = || first_file(&DEFAULT_FILES.map(Path::new));
         let file = match &self.config {
             Some(path) => Some(path.clone()),
-            None => default().map(believed).transpose()?,
+            None => default_file()?,
         };
         Ok(Sources {
             file,
             environment: env::vars_os().collect(),
-            flags,
+            flags: self.flags(),
         })
+    }
+
+    fn flags(&self) -> Vec<(String, String)> {
+        let mut flags = Vec::new();
+        if self.memory {
+            flags.extend(BACKENDS.map(|name| (name.to_owned(), "memory".to_owned())));
+        }
+        flags.extend_from_slice(&self.set);
+        if let Some(address) = &self.listen {
+            flags.push(("http.listen".to_owned(), address.clone()));
+        }
+        flags
     }
 
     /// Returns the program with the options that select its configuration, as a shell reads them. They name the SQLite
     /// file: another shell has neither the variable that may have set it nor the working directory.
     pub(super) fn program(&self, file: &Path) -> String {
-        let name = env::args_os()
-            .next()
-            .unwrap_or_else(|| "animal-store".into());
-        let config = self
-            .config
-            .iter()
-            .flat_map(|path| ["--config".into(), path.display().to_string()]);
-        let file = ("storage.sqlite.path".to_owned(), file.display().to_string());
-        let set = iter::once(&file).chain(self.set.iter().filter(|(name, _)| *name != file.0));
-        let set = set.flat_map(|(name, value)| ["--set".into(), format!("{name}={value}")]);
-        shell_words::join(
-            iter::once(name.to_string_lossy().into_owned())
-                .chain(config)
-                .chain(set),
-        )
+        let mut program = env::args_os();
+        let program = program.next().unwrap_or_else(|| "animal-store".into());
+        let mut words = vec![program.display().to_string()];
+        if let Some(path) = &self.config {
+            words.push("--config".to_owned());
+            words.push(path.display().to_string());
+        }
+        words.push("--set".to_owned());
+        words.push(format!("{SQLITE_PATH}={}", file.display()));
+        for (name, value) in &self.set {
+            if name != SQLITE_PATH {
+                words.push("--set".to_owned());
+                words.push(format!("{name}={value}"));
+            }
+        }
+        shell_words::join(words)
     }
 }
 
@@ -117,28 +115,39 @@ impl Options {
 /// working directory that this user may not enter, such as the home folder of root after `runuser`, no file exists for
 /// it.
 fn first_file(files: &[&Path]) -> Option<PathBuf> {
-    let is_absent = |error: &io::Error, file: &Path| {
-        error.kind() == ErrorKind::NotFound
-            || (error.kind() == ErrorKind::PermissionDenied && file.is_relative())
-    };
-    let exists =
-        |file: &&&Path| !fs::symlink_metadata(file).is_err_and(|error| is_absent(&error, file));
-    files.iter().find(exists).map(|file| file.to_path_buf())
+    let file = files.iter().find(|file| exists(file))?;
+    Some(file.to_path_buf())
 }
 
-/// Refuses a file of the working directory that others can write than this user, root and the owner of the folder.
-fn believed(file: PathBuf) -> Result<PathBuf, SettingsError> {
-    let believed = Believed::this_process().and_owner_of_folder(&file);
-    match believed.object(&file).filter(|_| file.is_relative()) {
-        Some(objection) => Err(SettingsError::new(format!(
-            "{} is not read: {objection}; if it is the right one, name it with --config",
-            absolute(&file).unwrap_or(file).display(),
-        ))),
-        None => Ok(file),
+fn exists(file: &Path) -> bool {
+    match fs::symlink_metadata(file) {
+        Ok(_) => true,
+        Err(error) if error.kind() == ErrorKind::NotFound => false,
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => file.is_absolute(),
+        Err(_) => true,
     }
 }
 
-fn key_and_value(text: &str) -> Result<(String, String), String> {
+/// Returns the file that is read if none is named. Refuses one of the working directory that others can write than this
+/// user, root and the owner of the folder.
+fn default_file() -> Result<Option<PathBuf>, SettingsError> {
+    let Some(file) = first_file(&DEFAULT_FILES.map(Path::new)) else {
+        return Ok(None);
+    };
+    let believed = Believed::this_process().and_owner_of_folder(&file);
+    if file.is_relative()
+        && let Some(objection) = believed.object(&file)
+    {
+        let path = absolute(&file).unwrap_or(file);
+        let path = path.display();
+        return Err(SettingsError::new(format!(
+            "{path} is not read: {objection}; if it is the right one, name it with --config"
+        )));
+    }
+    Ok(Some(file))
+}
+
+fn name_and_value(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("it has no =")?;
     Ok((name.to_owned(), value.to_owned()))
 }
@@ -238,9 +247,9 @@ mod tests {
     #[test]
     fn a_value_is_the_text_after_the_first_equals_sign() {
         assert_eq!(
-            key_and_value("http.listen=x=y"),
+            name_and_value("http.listen=x=y"),
             Ok(("http.listen".to_owned(), "x=y".to_owned()))
         );
-        assert!(key_and_value("http.listen").is_err());
+        assert!(name_and_value("http.listen").is_err());
     }
 }

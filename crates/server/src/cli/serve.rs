@@ -11,8 +11,9 @@ use tokio::{
 
 use super::{command::block_on, options::Options, quickstart};
 use crate::{
-    application::{Application, Listeners},
+    application::Application,
     config::{ApiKeysConfig, Config, ShutdownConfig},
+    listeners::Listeners,
     reload::Reload,
     service_manager::{is_notified, notify_ready, notify_stopping, take_socket},
     shutdown::Signals,

@@ -1,6 +1,6 @@
 //! Commands on the stores that the configuration selects: opens them and runs the command.
 
-use std::path::Path;
+use std::{ffi::OsStr, path::Path};
 
 use animal_store_adapter_kit::this_user;
 use animal_store_adapters_cli::{
@@ -16,7 +16,10 @@ use animal_store_settings::Values;
 use anyhow::{Context, ensure};
 use nix::unistd::gethostname;
 
-use super::command::{check_log, log_warnings, start};
+use super::{
+    command::{check_log, log_warnings, start},
+    options::SQLITE_PATH,
+};
 use crate::{
     config::{self, ApiKeysConfig, Sources, StorageConfig},
     wiring::SharedFile,
@@ -154,14 +157,11 @@ fn load_path(path: &Path) -> anyhow::Result<Stores> {
 /// Returns a configuration file or an SQLite file as sources. The environment is ignored: it would change both sides.
 fn sources_of(path: &Path) -> Sources {
     let mut sources = Sources::default();
-    if path
-        .extension()
-        .is_some_and(|extension| extension == "toml")
-    {
+    if path.extension() == Some(OsStr::new("toml")) {
         sources.file = Some(path.to_owned());
     } else {
         let file = path.display().to_string();
-        sources.flags = vec![("storage.sqlite.path".to_owned(), file)];
+        sources.flags = vec![(SQLITE_PATH.to_owned(), file)];
     }
     sources
 }

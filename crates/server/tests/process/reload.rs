@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use crate::program::{Exited, Program, Running, TOKEN, assert_members};
 
 const INVALID: &str = "SIGHUP: the configuration is invalid, nothing changes";
-const RELOADED: &str = "SIGHUP: these keys were reloaded";
-const RESTART: &str = "SIGHUP: these keys have changed, which needs a restart";
+const RELOADED: &str = "SIGHUP: these settings were reloaded";
+const RESTART: &str = "SIGHUP: these settings have changed, which needs a restart";
 const UNCHANGED: &str = "SIGHUP: no setting has changed";
 
 const SHOP: &str = "https://shop.example";
