@@ -1,6 +1,6 @@
 //! Commands on the stores that the configuration selects: opens them and runs the command.
 
-use std::{ffi::OsStr, path::Path};
+use std::{ffi::OsStr, path::Path, sync::Arc};
 
 use animal_store_adapter_kit::this_user;
 use animal_store_adapters_cli::{
@@ -126,21 +126,20 @@ async fn open_copy(from: Stores, to: Stores, has_api_keys: bool) -> anyhow::Resu
     let mut target = SharedFile::of_command(StoreUse::Create);
     let from_pets = from.pets.backend().open_bulk(&mut source).await?;
     let to_pets = to.pets.backend().open_bulk(&mut target).await?;
-    if !has_api_keys {
-        return Ok(CopiedStores {
-            copy: CopyStore::new(from_pets, to_pets, None),
-            target_keys: None,
-        });
-    }
-    if let ApiKeysConfig::Sqlite(sqlite) = &from.api_keys {
-        source.open(sqlite).await?.warn_of_backup().await?;
-    }
-    let from_keys = from.api_keys.backend().open_store(&mut source).await?;
-    let to_keys = to.api_keys.backend().open_store(&mut target).await?;
-    let api_keys = from_keys.zip(to_keys.clone());
+    let api_keys = if has_api_keys {
+        if let ApiKeysConfig::Sqlite(sqlite) = &from.api_keys {
+            source.open(sqlite).await?.warn_of_backup().await?;
+        }
+        let from_keys = from.api_keys.backend().open_store(&mut source).await?;
+        let to_keys = to.api_keys.backend().open_store(&mut target).await?;
+        from_keys.zip(to_keys)
+    } else {
+        None
+    };
+    let target_keys = api_keys.as_ref().map(|(_, target)| Arc::clone(target));
     Ok(CopiedStores {
         copy: CopyStore::new(from_pets, to_pets, api_keys),
-        target_keys: to_keys,
+        target_keys,
     })
 }
 
