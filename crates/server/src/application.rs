@@ -95,7 +95,7 @@ impl Application {
         let Adapters {
             readiness,
             writer,
-            uses_writer,
+            api_key_tasks,
         } = adapters;
         let tls = tls.map(CurrentTlsIdentity::new);
         let mut watches = JoinSet::new();
@@ -111,7 +111,7 @@ impl Application {
             api: api_task,
             management: management_task,
             writer,
-            uses_writer,
+            api_keys: api_key_tasks,
         };
         Ok(Self {
             api: Arc::new(api),
@@ -178,8 +178,9 @@ impl Application {
             () = signals.second() => cut_off("a second signal arrived", api.in_flight()),
         };
         let close = async {
-            for server in [&api.server].into_iter().chain(&management) {
-                server.abort().await;
+            api.server.abort().await;
+            if let Some(management) = &management {
+                management.abort().await;
             }
             tasks.finish_writers().await
         };
@@ -194,8 +195,8 @@ struct Tasks {
     api: JoinHandle<io::Result<()>>,
     management: Option<JoinHandle<io::Result<()>>>,
     writer: Option<JoinHandle<()>>,
-    /// A request does not depend on it: its end is awaited, but not watched for.
-    uses_writer: Option<JoinHandle<()>>,
+    /// A request does not depend on them: their ends are awaited, but not watched for.
+    api_keys: Vec<JoinHandle<()>>,
 }
 
 impl Tasks {
@@ -221,7 +222,11 @@ impl Tasks {
     /// Waits for the ends of the writers. They have dropped what they keep open: the file is closed.
     async fn finish_writers(&mut self) -> anyhow::Result<()> {
         let writer = ended(&mut self.writer).await;
-        ended(&mut self.uses_writer).await;
+        while let Some(task) = self.api_keys.last_mut() {
+            // A panic was logged.
+            let _ = task.await;
+            self.api_keys.pop();
+        }
         writer
             .unwrap_or(Ok(()))
             .map_err(|error| server_error(WRITER, Err(error)))

@@ -44,8 +44,8 @@ pub(crate) struct ApiKeys {
     uses: Arc<dyn ApiKeyUses>,
     /// `None`: always ready.
     readiness: Option<Arc<dyn Readiness>>,
-    /// See [`Adapters::uses_writer`].
-    writer: Option<JoinHandle<()>>,
+    /// See [`Adapters::api_key_tasks`].
+    tasks: Vec<JoinHandle<()>>,
 }
 
 /// A backend of pets, of API keys, or of both.
@@ -182,7 +182,7 @@ fn start_sql_api_keys<D: KeyDatabase>(
         readiness: Some(Arc::new(Arc::downgrade(&directory))),
         directory,
         uses: Arc::new(uses),
-        writer: Some(uses_end),
+        tasks: vec![uses_end],
     };
     (api_keys, directory_end)
 }
@@ -193,14 +193,14 @@ pub(crate) struct Adapters {
     pub(crate) readiness: CheckReadiness,
     /// Resolves after the last repository is dropped and all queued creates have their response.
     pub(crate) writer: Option<JoinHandle<()>>,
-    /// Resolves after the directory of API keys and the last record of their uses are dropped, the last uses are
+    /// They end after the directory of API keys and the last record of their uses are dropped, the last uses are
     /// written, and both are closed.
-    pub(crate) uses_writer: Option<JoinHandle<()>>,
+    pub(crate) api_key_tasks: Vec<JoinHandle<()>>,
 }
 
 /// Starts the adapters. Returns the function that creates the use cases of one worker, with or without the deprecated
-/// `getPet`. The adapters end after this function and all its use cases are dropped, in any order: each writer ends by
-/// itself, and the shutdown waits for both.
+/// `getPet`. The adapters end after this function and all its use cases are dropped, in any order: each task ends by
+/// itself, and the shutdown waits for all.
 pub(crate) async fn start(
     storage: StorageConfig,
     api_keys: ApiKeysConfig,
@@ -217,7 +217,7 @@ pub(crate) async fn start(
         directory,
         uses,
         readiness: api_keys_probe,
-        writer: uses_writer,
+        tasks: api_key_tasks,
     } = api_keys.backend().start(&mut file, registry).await?;
     file.register_metrics(registry);
     let pets = storage.backend().place();
@@ -226,7 +226,7 @@ pub(crate) async fn start(
     let adapters = Adapters {
         readiness: CheckReadiness::new(storage_probe, api_keys_probe),
         writer,
-        uses_writer,
+        api_key_tasks,
     };
     let use_cases = move || {
         let directory = Arc::clone(&directory);

@@ -26,7 +26,7 @@ async fn a_panic_of_the_writer_during_the_shutdown_is_an_error() {
             api,
             management: None,
             writer: Some(writer),
-            uses_writer: None,
+            api_keys: Vec::new(),
         };
         let error = tasks.complete().await.map_err(|error| format!("{error:#}"));
         let expected = "the writer of the storage stopped unexpectedly: ";
@@ -53,7 +53,7 @@ async fn a_task_that_ends_without_a_shutdown_is_reported() {
             api: tokio::spawn(pending()),
             management,
             writer,
-            uses_writer: None,
+            api_keys: Vec::new(),
         };
         assert_eq!(
             format!("{:#}", tasks.stopped_unexpectedly().await),

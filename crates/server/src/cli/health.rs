@@ -35,11 +35,10 @@ pub(super) async fn run(time: Duration, sources: &Sources) -> anyhow::Result<()>
 /// Returns the response of `/ready`. A connection to the address of every interface leads to this machine. `[::]`
 /// includes IPv4, and a container may have no other loopback address.
 async fn query(listen: SocketAddr) -> io::Result<String> {
-    let loopback = listen
-        .ip()
-        .is_unspecified()
-        .then(|| (Ipv4Addr::LOCALHOST, listen.port()).into());
-    let addresses: Vec<SocketAddr> = [listen].into_iter().chain(loopback).collect();
+    let mut addresses = vec![listen];
+    if listen.ip().is_unspecified() {
+        addresses.push((Ipv4Addr::LOCALHOST, listen.port()).into());
+    }
     let mut stream = TcpStream::connect(&addresses[..]).await?;
     stream
         .write_all(b"GET /ready HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")

@@ -88,7 +88,7 @@ impl ApiKeysBackend for MemoryApiKeysConfig {
             uses: directory.clone(),
             directory,
             readiness: None,
-            writer: None,
+            tasks: Vec::new(),
         })
     }
 

@@ -49,7 +49,7 @@ impl ApiKeysBackend for RedisConfig {
             readiness: Some(directory.clone()),
             directory,
             uses: Arc::new(uses),
-            writer: Some(writer),
+            tasks: vec![writer],
         })
     }
 

@@ -134,14 +134,8 @@ impl ApiKeysBackend for SqliteConfig {
         file.warn_of_backup().await?;
         let store = SqliteApiKeyStore::new(file);
         let (mut api_keys, directory_end) = start_sql_api_keys(&store, registry);
-        let uses_end = api_keys.writer.take();
         // The directory, too, has the file open.
-        api_keys.writer = Some(tokio::spawn(async {
-            if let Some(end) = uses_end {
-                _ = end.await;
-            }
-            _ = directory_end.await;
-        }));
+        api_keys.tasks.push(directory_end);
         Ok(api_keys)
     }
 
