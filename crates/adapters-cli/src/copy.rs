@@ -34,12 +34,9 @@ pub struct CopiedStores {
 ///
 /// # Errors
 /// If the copy fails, or a fail-over of the target can lose its API keys.
-pub async fn run(
-    args: CopyArgs,
-    open: impl AsyncFnOnce(CopyArgs) -> anyhow::Result<CopiedStores>,
-) -> anyhow::Result<()> {
+pub async fn run(open: impl Future<Output = anyhow::Result<CopiedStores>>) -> anyhow::Result<()> {
     let started = Instant::now();
-    let CopiedStores { copy, target_keys } = open(args).await?;
+    let CopiedStores { copy, target_keys } = open.await?;
     let summary = copy.execute().await?;
     print_summary(&summary, started)?;
     match target_keys {

@@ -79,7 +79,7 @@ pub(super) async fn copy(args: CopyArgs) -> anyhow::Result<()> {
     // The log is that of the target.
     let target = start(&sources_of(&args.to), Stores::read);
     let (to, _log) = target.with_context(|| args.to.display().to_string())?;
-    let open = async |args: CopyArgs| {
+    let open = async {
         let from = load_path(&args.from)?;
         ensure!(
             from.pets.backend().identity() != to.pets.backend().identity(),
@@ -91,7 +91,7 @@ pub(super) async fn copy(args: CopyArgs) -> anyhow::Result<()> {
         );
         open_copy(from, to, !args.without_keys).await
     };
-    copy::run(args, open).await
+    copy::run(open).await
 }
 
 /// Runs `backup`.
