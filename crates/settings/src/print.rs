@@ -98,3 +98,26 @@ fn literal(text: &str) -> String {
         .to_string()
         .replace('\u{7f}', "\\u007f")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comment_has_lines_of_120_columns_at_most() {
+        let fits = format!("{} b", "a".repeat(116));
+        assert_eq!(comment(&fits), format!("\n# {fits}"));
+        let word = "a".repeat(117);
+        let wrapped = format!("\n# {word}\n# b");
+        assert_eq!(comment(&format!("{word} b")), wrapped);
+    }
+
+    /// TOML would read another text: 1e3 as 1000.
+    #[test]
+    fn a_number_that_is_not_in_its_shortest_form_is_quoted() {
+        for text in ["1e3", "007", "+1", "1.50", "inf"] {
+            assert_eq!(literal(text), format!("{text:?}"));
+        }
+        assert_eq!(literal("-1.5"), "-1.5");
+    }
+}

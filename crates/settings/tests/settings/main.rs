@@ -6,6 +6,7 @@
     reason = "what a test needs is there; Values::open takes functions that can fail"
 )]
 
+mod parsers;
 mod printed;
 mod secrets;
 mod sources;
@@ -31,7 +32,7 @@ static SCHEMA: Schema = Schema {
             Setting::secret("keys.tokens", "Tokens of the API keys: a list."),
             Setting::new("keys.backend", "", "Source of the API keys."),
         ],
-        &[Setting::new("log.format", "text", "`text` or `json`.")],
+        &[Setting::new("log.format", "text", "`text` or `json`.").reloaded()],
     ],
     judge: |path, has_secrets| vec![format!("{} {has_secrets}", path.display())],
 };
@@ -97,6 +98,12 @@ fn flag(name: &str, value: &str) -> (String, String) {
 fn errors(sources: &Sources) -> Vec<String> {
     let errors = SCHEMA.read(sources).open(all).unwrap_err();
     errors.lines().into_iter().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_process_that_runs_takes_over_only_the_settings_that_are_marked() {
+    let reloaded = SCHEMA.settings().filter(|setting| setting.reloads);
+    assert!(reloaded.map(|setting| setting.name).eq(["log.format"]));
 }
 
 #[test]

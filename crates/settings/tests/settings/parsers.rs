@@ -1,0 +1,15 @@
+//! What a value must be.
+
+use std::time::Duration;
+
+use animal_store_settings::parsers::duration;
+
+#[test]
+fn a_duration_outside_of_its_range_is_refused_with_the_range() {
+    let parse = duration(Duration::from_secs(1)..=Duration::from_mins(1));
+    assert_eq!(parse("1m"), Ok(Duration::from_mins(1)));
+    for text in ["999ms", "1m 1ms", "5"] {
+        let expected = "a duration from 1s to 1m, such as 5s";
+        assert_eq!(parse(text), Err(expected.to_owned()), "{text}");
+    }
+}
