@@ -66,8 +66,8 @@ async fn find_key(
 ) -> Result<Arc<ApiKey>, ApiError> {
     let token = bearer_token::parse(request.headers());
     let authenticate = &data::<UseCases>(request).authenticate;
-    let limited = failures.and_then(|limiter| Some((limiter, proxies.client_of(request)?)));
-    let Some((limiter, client)) = limited else {
+    let counted = failures.and_then(|limiter| Some((limiter, proxies.client_of(request)?)));
+    let Some((limiter, client)) = counted else {
         return look_up(authenticate, token).await;
     };
     let attempt = if let Some(attempt) = limiter.try_begin(client)? {
