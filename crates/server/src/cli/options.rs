@@ -121,10 +121,9 @@ fn first_file(files: &[&Path]) -> Option<PathBuf> {
 
 fn exists(file: &Path) -> bool {
     match fs::symlink_metadata(file) {
-        Ok(_) => true,
         Err(error) if error.kind() == ErrorKind::NotFound => false,
         Err(error) if error.kind() == ErrorKind::PermissionDenied => file.is_absolute(),
-        Err(_) => true,
+        Ok(_) | Err(_) => true,
     }
 }
 
