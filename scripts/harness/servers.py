@@ -8,7 +8,7 @@ import shutil
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,13 +35,13 @@ HERE = Machine()
 class Server:
     """A process with a fixed port. Its log is a file in the folder; every start appends to it."""
 
-    port: int
     ready = True  # whether a load balancer would open connections to it
     last_signal = signal.SIGKILL
     awaited = 0  # bytes of the log, up to the text that was awaited last
 
-    def __init__(self, folder: Path, name: str, command: list, machine: Machine = HERE, **options):
-        self.folder, self.name, self.machine, self.options = folder, name, machine, options
+    def __init__(self, folder: Path, name: str, port: int, command: list, machine: Machine = HERE, **options):
+        self.folder, self.name, self.port = folder, name, port
+        self.machine, self.options = machine, options
         self.command = [*machine.enter, *command]
         self.log = folder / f"{name}.log"
         self.process: asyncio.subprocess.Process | None = None
@@ -121,11 +121,11 @@ class Postgres(Server):
     last_signal = signal.SIGQUIT  # ends its children too
 
     def __init__(self, folder: Path, **settings: object):
-        self.programs, self.port, self.data = postgres_programs(), free_port(), folder / "data"
-        settings = {"port": self.port, "unix_socket_directories": "", "listen_addresses": "127.0.0.1"} | settings
+        self.programs, self.data, port = postgres_programs(), folder / "data", free_port()
+        settings = {"port": port, "unix_socket_directories": "", "listen_addresses": "127.0.0.1"} | settings
         arguments = [f"--{name}={value}" for name, value in settings.items()]
         command = as_postgres(folder, self.programs / "postgres", "-D", self.data, *arguments)
-        super().__init__(folder, "postgres", command)
+        super().__init__(folder, "postgres", port, command)
 
     async def start(self) -> None:
         """The first start creates an empty database."""
@@ -160,11 +160,11 @@ class Redis(Server):
     DURABLE = 'save ""', "appendonly yes", "appendfsync always"
 
     def __init__(self, folder: Path, name: str = "redis", machine: Machine = HERE, lines: Sequence[str] = DURABLE):
-        self.port, home = free_port(), folder / name
+        port, home = free_port(), folder / name
         home.mkdir()
-        lines = (f"port {self.port}", f"bind {machine.host}", "protected-mode no", f"dir {home}", *lines)
+        lines = (f"port {port}", f"bind {machine.host}", "protected-mode no", f"dir {home}", *lines)
         (home / "redis.conf").write_text("\n".join(lines) + "\n")
-        super().__init__(home, name, ["/usr/bin/redis-server", home / "redis.conf"], machine)
+        super().__init__(home, name, port, ["/usr/bin/redis-server", home / "redis.conf"], machine)
 
     async def cli(self, *arguments: str) -> str:
         return await run("redis-cli", "-e", "-h", self.machine.host, "-p", self.port, *arguments)
@@ -185,6 +185,17 @@ async def running(*servers: Server) -> AsyncIterator[None]:
         yield
     finally:
         await asyncio.gather(*(server.discard() for server in servers), return_exceptions=True)
+
+
+async def until(condition: Callable[[], Awaitable[object]], timeout: float = START_TIMEOUT) -> None:
+    """Waits for a condition. A question without an answer counts as false."""
+    async with asyncio.timeout(timeout):
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(3):
+                    if await condition():
+                        return
+            await asyncio.sleep(0.1)
 
 
 async def create_certificate(folder: Path, *names: str) -> Path:

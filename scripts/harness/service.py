@@ -30,11 +30,11 @@ class Instance(Server):
     def __init__(
         self, folder: Path, name: str, program: Path, settings: dict[str, object] = {}, machine: Machine = HERE
     ):
-        self.port, self.management_port = free_port(), free_port()
-        addresses = {"http.listen": self.port, "management.listen": self.management_port}
+        port, self.management_port = free_port(), free_port()
+        addresses = {"http.listen": port, "management.listen": self.management_port}
         addresses = {key: f"{machine.host}:{port}" for key, port in addresses.items()}
         variables = environment(addresses | {"log.format": "json"} | settings)
-        super().__init__(folder, name, [program, "serve"], machine, env=variables)
+        super().__init__(folder, name, port, [program, "serve"], machine, env=variables)
 
     async def is_ready(self) -> bool:
         return await super().is_ready() and await accepts(self.management_port, self.machine.host)

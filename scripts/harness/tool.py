@@ -77,8 +77,16 @@ def install_python(tool: str) -> Path:
     return folder / "bin"
 
 
-def commit() -> str:
-    command = ["git", "rev-parse", "--short=9", "HEAD"]
+def install_npm(tool: str, folder: Path) -> Path:
+    """Installs the packages of scripts/TOOL/package-lock.json in a copy of scripts/TOOL, which it returns."""
+    copy = shutil.copytree(REPOSITORY / "scripts" / tool, folder / tool)
+    call("npm", "ci", "--ignore-scripts", "--loglevel", "error", "--no-fund", "--no-audit", cwd=copy)
+    return copy
+
+
+def commit(name: str = "HEAD") -> str:
+    """The short id of a commit, or of the commit of a tag."""
+    command = ["git", "rev-parse", "--short=9", f"{name}^{{commit}}"]
     return subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True, text=True).stdout.strip()
 
 

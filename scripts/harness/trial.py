@@ -43,7 +43,7 @@ class Process(Server):
     """A process that is ready when a command succeeds."""
 
     def __init__(self, name: str, command: list, ready: list):
-        super().__init__(folder, name, command)
+        super().__init__(folder, name, 0, command)
         self.ready_command = ready
 
     async def is_ready(self) -> bool:

@@ -18,13 +18,12 @@ class Patroni(Server):
     """A Patroni, whose API has `port`, and its PostgreSQL. They start and are killed together, as their machine."""
 
     def __init__(self, folder: Path, name: str, machine: Machine):
-        self.port = free_port()
         self.raft, self.postgres = (f"{machine.host}:{free_port()}" for _ in range(2))
         home = folder / name
         home.mkdir()
         self.file, self.data = home / "patroni.json", home / "data"
         command = as_postgres(home, "/usr/bin/patroni", self.file)
-        super().__init__(home, name, command, machine, env={"HOME": str(home), "PATH": os.defpath})
+        super().__init__(home, name, free_port(), command, machine, env={"HOME": str(home), "PATH": os.defpath})
 
     def configure(self, nodes: list["Patroni"]) -> None:
         api, partners = f"{self.machine.host}:{self.port}", [node.raft for node in nodes if node is not self]

@@ -1,19 +1,17 @@
 """Two instances over Patroni and Sentinel. The routes to PostgreSQL are a URL with all hosts, HAProxy, and PgBouncer in
 front of it; `sentinel` and `keys` have the URL, and `keys` has the API keys in PostgreSQL."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from pathlib import Path
 
 from harness.failover.patroni import Cluster
 from harness.failover.sentinel import Sentinels
 from harness.proxies import Proxies
 from harness.restarts.proxies import PgBouncer, configuration
-from harness.servers import HERE, Machine, Server, as_postgres, free_port, run, succeeds
+from harness.servers import HERE, Machine, Server, as_postgres, free_port, run, succeeds, until
 from harness.service import Instance, KeyCommands, environment
 from harness.stages import Stage
 
+FAIL_OVER_TIMEOUT = 120.0
 URL, HAPROXY, PGBOUNCER, SENTINEL, ALONE = ROUTES = "url", "haproxy", "pgbouncer", "sentinel", "keys"
 
 
@@ -58,32 +56,20 @@ class FailoverStage(Stage):
         """Lets the table refuse pets of a category, once an instance has created it."""
         database = f"{self.postgres.url}?target_session_attrs=read-write"
         command = "psql", database, "-qX", "-c", f"ALTER TABLE pets ADD CHECK (category_id <> {category})"
-        await until(lambda: succeeds(run(*command)))
+        await until(lambda: succeeds(run(*command)), FAIL_OVER_TIMEOUT)
 
     def add(self, name: str, machine: Machine, port: int, file: str, values: dict[str, object], *program: str) -> None:
         """Adds a program next to an instance, with a file of deploy/proxies."""
         home = self.folder / f"{name}-{file}"
         home.mkdir()
         (home / file).write_text(configuration(file, values))
-        self.intermediaries.append(Server(home, file, as_postgres(home, *program, home / file), machine))
-        self.intermediaries[-1].port = port
+        self.intermediaries.append(Server(home, file, port, as_postgres(home, *program, home / file), machine))
 
     async def start_servers(self) -> None:
         for engine in (self.postgres, self.redis):
             await engine.start()
-            await until(engine.is_healthy)
+            await until(engine.is_healthy, FAIL_OVER_TIMEOUT)
         for server in (*self.intermediaries, *self.poolers):
             await server.start()
         if self.route == ALONE:
             await self.commands.migrate()
-
-
-async def until(condition: Callable[[], Awaitable[object]], timeout: float = 120.0) -> None:
-    """Waits for a condition. A question without an answer counts as false."""
-    async with asyncio.timeout(timeout):
-        while True:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(3):
-                    if await condition():
-                        return
-            await asyncio.sleep(0.1)

@@ -8,10 +8,11 @@ from signal import SIGKILL
 from harness import creators, readers
 from harness.client import Client, Load, clients
 from harness.failover.network import POSTGRES, REDIS, SIDE, Networks
-from harness.failover.stage import ALONE, SENTINEL, FailoverStage, until
+from harness.failover.stage import ALONE, FAIL_OVER_TIMEOUT, SENTINEL, FailoverStage
 from harness.history import DOUBLED, SHARED, STALE
 from harness.http_client import Exchange, Request
 from harness.journal import EVERYTHING, KEYS, NOTHING, RECOVERY, STORAGE, Fault, Journal
+from harness.servers import until
 from harness.soak import strangers
 
 SWITCH, KILL, FREEZE, PARTITION, INSTANCE, MODE = FAULTS = (
@@ -121,7 +122,7 @@ class Trial:
             engine, network, impairs = self.stage.redis, REDIS, KEYS
         everyone = frozenset(self.stage.instances)
         start = journal.begin(Fault("start", everyone, EVERYTHING))
-        await until(self.all_succeed)
+        await until(self.all_succeed, FAIL_OVER_TIMEOUT)
         start.end = time.monotonic()
         # What PostgreSQL has not replicated is shown on the isolated side, once the wait for replicas is cancelled.
         load.avoided = frozenset("A" if self.fault == PARTITION else "")
@@ -146,7 +147,7 @@ class Trial:
         await begin()
         if killed:
             await killed.stop(SIGKILL)
-        await until(has_other_leader)
+        await until(has_other_leader, FAIL_OVER_TIMEOUT)
         seconds = time.monotonic() - began
         await asyncio.sleep(HOLD)
         await end()
@@ -154,7 +155,7 @@ class Trial:
             await killed.start()
         for part in parts:
             part.end = time.monotonic()
-        await until(engine.is_healthy)
+        await until(engine.is_healthy, FAIL_OVER_TIMEOUT)
         fault.end = time.monotonic()
         load.avoided = frozenset()
         await until(self.all_succeed, RETURN_TIMEOUT)

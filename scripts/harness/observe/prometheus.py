@@ -15,9 +15,8 @@ Labels = dict[str, str]
 class Prometheus(Server):
     def __init__(self, folder: Path, rules: Path, targets: dict[str, int], textfile: int):
         """`targets` has the management port of each instance by its name."""
-        self.port = free_port()
-        config = folder / "prometheus.yml"
-        jobs = [{"targets": [f"127.0.0.1:{port}"], "labels": {"instance": name}} for name, port in targets.items()]
+        port, config = free_port(), folder / "prometheus.yml"
+        jobs = [{"targets": [f"127.0.0.1:{each}"], "labels": {"instance": name}} for name, each in targets.items()]
         config.write_text(json.dumps({
             "global": {"scrape_interval": SCRAPE_INTERVAL, "evaluation_interval": SCRAPE_INTERVAL},
             "rule_files": [str(rules)],
@@ -28,7 +27,7 @@ class Prometheus(Server):
             ],
         }))
         command = ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={folder / 'tsdb'}"]
-        super().__init__(folder, "prometheus", [*command, f"--web.listen-address=127.0.0.1:{self.port}"])
+        super().__init__(folder, "prometheus", port, [*command, f"--web.listen-address=127.0.0.1:{port}"])
 
     async def is_ready(self) -> bool:
         """While Prometheus loads its configuration, the port is open and its API answers 503."""
