@@ -3,7 +3,7 @@
 import math
 import random
 import unittest
-from dataclasses import dataclass
+from collections.abc import Callable
 
 from harness.history import ALTERED, DOUBLED, SHARED, STALE, UNSENT, Create, History
 
@@ -59,83 +59,65 @@ class Rules(unittest.TestCase):
             self.history.read(1, self.rex, 0, 1)
 
 
-@dataclass
-class Operation:
-    """An operation on one pet, or a page."""
-
-    kind: str  # confirmed, refused, unknown, page, get
-    sent: int
-    received: float
-    pet: int  # the id, or that after which the page begins
-    sees: tuple[int, ...] = ()
-    last: bool = True
-    status: str | None = None
-
-
 STATUS = {1: None, 2: "sold", 3: "sold"}
 
 
-def random_operation(rng: random.Random, effects: dict[int, float] | None) -> Operation:
-    """A random operation. With effects, the times at which the pets are created, it returns what the pets are then."""
-    sent = rng.randrange(12)
-    received = rng.randrange(sent, 13)
-    pet = rng.choice((1, 1, 2, 3))
-    kind = rng.choice(("confirmed", "refused", "unknown", "page", "get", "get"))
-    if kind in ("confirmed", "refused", "unknown"):
-        if effects and kind == "confirmed" and effects[pet] > received:
-            kind = "unknown"
-        return Operation(kind, sent, math.inf if kind == "unknown" else received, pet)
+class RandomHistory:
+    """Random operations on three pets: as calls of a history, and for each pet as operations on a register. With
+    effects, the times at which the pets are created, the reads return what the pets are then."""
 
-    def is_present(each: int) -> bool:
-        return rng.uniform(sent, received) >= effects[each] if effects else rng.random() < 0.5
+    def __init__(self, rng: random.Random, effects: dict[int, float] | None):
+        self.rng, self.effects = rng, effects
+        self.creates = {pet: Create(str(pet), pet, status) for pet, status in STATUS.items()}
+        self.values = {pet: create.members() | {"id": pet} for pet, create in self.creates.items()}
+        self.history = History({create.name: create for create in self.creates.values()})
+        self.calls: list[tuple[int, bool, Callable]] = []  # the times, whether an operation ends, and the calls
+        self.registers: dict[int, list[tuple[str, int, float]]] = {pet: [] for pet in STATUS}
+        for _ in range(rng.randint(2, 9)):
+            sent = rng.randrange(12)
+            rng.choice((self.attempt, self.page, self.get))(sent, rng.randrange(sent, 13))
 
-    if kind == "get":
-        return Operation(kind, sent, received, pet, (pet,) if is_present(pet) else ())
-    after, status, limit = rng.randrange(3), rng.choice((None, "sold")), rng.randint(1, 3)
-    sees = tuple(each for each in (1, 2, 3) if each > after and status in (None, STATUS[each]) and is_present(each))
-    return Operation(kind, sent, received, after, sees[:limit], len(sees) <= limit, status)
+    def attempt(self, sent: int, received: int) -> None:
+        pet, outcome = self.any_pet(), self.rng.choice(("confirmed", "refused", "unknown"))
+        if self.effects and outcome == "confirmed" and self.effects[pet] > received:
+            outcome = "unknown"
+        create, history = self.creates[pet], self.history
+        self.calls.append((sent, False, lambda: history.attempt(create, sent)))
+        if outcome == "confirmed":
+            self.calls.append((received, True, lambda: history.confirm(self.values[pet], sent, received)))
+        if outcome == "refused":
+            self.calls.append((received, True, lambda: history.refuse(create, sent, received)))
+        else:
+            self.registers[pet].append((outcome, sent, received if outcome == "confirmed" else math.inf))
 
+    def get(self, sent: int, received: int) -> None:
+        pet = self.any_pet()
+        seen = self.values[pet] if self.is_seen(pet, sent, received) else None
+        self.calls.append((received, True, lambda: self.history.read(pet, seen, sent, received)))
+        self.registers[pet].append(("sees" if seen else "misses", sent, received))
 
-def checked(operations: list[Operation]) -> bool:
-    """Returns true if the history accepts the operations."""
-    creates = {pet: Create(str(pet), pet, status) for pet, status in STATUS.items()}
-    history = History({create.name: create for create in creates.values()})
-    values = {pet: create.members() | {"id": pet} for pet, create in creates.items()}
-    moments = [(each.sent, 0, number, each) for number, each in enumerate(operations)]
-    moments += [(each.received, 1, number, each) for number, each in enumerate(operations) if each.received < math.inf]
-    violations = []
-    for _, ends, _, each in sorted(moments, key=lambda moment: moment[:3]):
-        if not ends:
-            if each.kind in ("confirmed", "refused", "unknown"):
-                history.attempt(creates[each.pet], each.sent)
-            continue
-        times, page = (each.sent, each.received), [values[pet] for pet in each.sees]
-        match each.kind:
-            case "confirmed":
-                violations += history.confirm(values[each.pet], *times)
-            case "refused":
-                violations += history.refuse(creates[each.pet], *times)
-            case "get":
-                violations += history.read(each.pet, page[0] if page else None, *times)
-            case "page":
-                violations += history.page(page, each.pet, each.last, each.status, *times)
-    return not violations
+    def page(self, sent: int, received: int) -> None:
+        after, status, limit = self.rng.randrange(3), self.rng.choice((None, "sold")), self.rng.randint(1, 3)
+        pets = [pet for pet in STATUS if pet > after and status in (None, STATUS[pet])]
+        seen = [pet for pet in pets if self.is_seen(pet, sent, received)]
+        page, last = [self.values[pet] for pet in seen[:limit]], len(seen) <= limit
+        self.calls.append((received, True, lambda: self.history.page(page, after, last, status, sent, received)))
+        for pet in pets:
+            if pet in seen[:limit]:
+                self.registers[pet].append(("sees", sent, received))
+            elif last or pet < seen[limit - 1]:
+                self.registers[pet].append(("misses", sent, received))
 
+    def any_pet(self) -> int:
+        return self.rng.choice((1, 1, 2, 3))
 
-def register_of(pet: int, operations: list[Operation]) -> list[tuple[str, int, float]]:
-    """The operations of one pet: confirmed and unknown attempts, and reads that see it or miss it."""
-    found = []
-    for each in operations:
-        if each.kind in ("confirmed", "unknown") and each.pet == pet:
-            found.append((each.kind, each.sent, each.received))
-        elif each.kind == "get" and each.pet == pet:
-            found.append(("sees" if each.sees else "misses", each.sent, each.received))
-        elif each.kind == "page" and each.pet < pet and each.status in (None, STATUS[pet]):
-            if pet in each.sees:
-                found.append(("sees", each.sent, each.received))
-            elif each.last or pet < max(each.sees, default=0):
-                found.append(("misses", each.sent, each.received))
-    return found
+    def is_seen(self, pet: int, sent: int, received: int) -> bool:
+        return self.rng.uniform(sent, received) >= self.effects[pet] if self.effects else self.rng.random() < 0.5
+
+    def is_accepted(self) -> bool:
+        """Makes the calls in their order, all attempts of a time before its responses."""
+        calls = [call for _, _, call in sorted(self.calls, key=lambda call: call[:2])]
+        return not [violation for call in calls for violation in call() or ()]
 
 
 def is_linearizable(remaining: list[tuple[str, int, float]], present: bool = False) -> bool:
@@ -158,8 +140,8 @@ class Search(unittest.TestCase):
         verdicts = {True: 0, False: 0}
         for number in range(4000):
             effects = {pet: rng.choice((rng.uniform(0, 12), math.inf)) for pet in STATUS} if number % 2 else None
-            operations = [random_operation(rng, effects) for _ in range(rng.randint(2, 9))]
-            verdict = all(is_linearizable(register_of(pet, operations)) for pet in STATUS)
-            self.assertEqual(verdict, checked(operations), operations)
+            case = RandomHistory(rng, effects)
+            verdict = all(map(is_linearizable, case.registers.values()))
+            self.assertEqual(verdict, case.is_accepted(), case.registers)
             verdicts[verdict] += 1
         self.assertGreater(min(verdicts.values()), 500, verdicts)
