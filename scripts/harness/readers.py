@@ -97,6 +97,8 @@ def check_page(client: Client, exchange: Exchange, limit: int, status: str | Non
     last = "link" not in exchange.response.headers
     found = client.load.history.page(pets, after, last, status, exchange.sent, exchange.received)
     client.report(found, exchange)
+    if exchange.sent < client.load.history.since:
+        return pets  # of a store that was being replaced: rows and indexes can be those of different files
     for pet in pets:
         if pet["id"] <= after or (status and pet.get("status") != status):
             client.load.journal.violate("list in a wrong order or with a wrong status", exchange, str(pet))
