@@ -107,6 +107,13 @@ fn a_process_that_runs_takes_over_only_the_settings_that_are_marked() {
 }
 
 #[test]
+fn a_warning_names_its_setting_and_the_source() {
+    let mut values = SCHEMA.read(&Sources::default());
+    values.warn("log.format", "is slow");
+    assert_eq!(values.warnings(), ["log.format (default) is slow"]);
+}
+
+#[test]
 fn every_error_is_listed_in_a_line_of_its_own() {
     let sources = in_environment(&[
         ("SHOP_HTTP__WORKERS", "0"),

@@ -26,6 +26,7 @@ fn what_is_printed_is_the_same_configuration_and_names_each_source() {
         "log.format = \"json\" # --set".to_owned(),
     ];
     assert_eq!(lines, expected);
+    assert_eq!(values.text("http.origins"), "a,b");
     let printed = file(&lines.join("\n"));
     let printed = SCHEMA.read(&in_file(printed.path()));
     for setting in SCHEMA.settings().filter(|setting| !setting.is_secret) {

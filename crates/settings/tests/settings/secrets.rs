@@ -19,6 +19,13 @@ fn a_secret_can_be_in_a_variable_a_list_or_a_file() {
     assert_eq!(tokens_of(&variable).as_deref(), Some("a, b,,"));
     assert_eq!(tokens_of(&in_file(list.path())).as_deref(), Some("a,b"));
     assert_eq!(tokens_of(&named).as_deref(), Some("a\nb"));
+    for (sources, is_set) in [
+        (&variable, true),
+        (&named, true),
+        (&Sources::default(), false),
+    ] {
+        assert_eq!(SCHEMA.read(sources).is_set("keys.tokens"), is_set);
+    }
 }
 
 /// A reload finds another content of a file.
