@@ -207,7 +207,9 @@ proptest! {
         let (all, derived) = (all.collect::<Vec<_>>(), derived.collect::<Vec<_>>());
         prop_assert_eq!(list_to_vec(&all), serde_json::to_vec(&derived).unwrap());
         for (one, derived) in all.iter().zip(&derived) {
-            prop_assert_eq!(to_vec(one), serde_json::to_vec(derived).unwrap());
+            let json = serde_json::to_string(derived).unwrap();
+            prop_assert_eq!(to_vec(one), json.as_bytes());
+            prop_assert_eq!(to_line(one), format!("{json}\n").into_bytes());
         }
     }
 }
