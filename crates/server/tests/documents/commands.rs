@@ -4,147 +4,120 @@
 
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
-use Commands::{NoCommand, NotRun, RunBy};
-
 use crate::texts::{anchor, documents, root};
 
-/// Who runs the commands of a section.
-enum Commands {
-    /// These checks: paths, or names of files of `process`.
-    RunBy(&'static [&'static str]),
-    /// No check, for this reason.
-    NotRun(&'static str),
-    /// The blocks have settings or output, and no command.
-    NoCommand,
-}
-
-/// A section with blocks, as a link names it.
-struct Section(&'static str, Commands);
-
-const SECTIONS: [Section; 39] = [
-    Section(
+/// Sections, and the checks that run their commands: paths, or names of files of `process`.
+const RUN_BY: [(&str, &[&str]); 23] = [
+    (
         "README.md#run-it",
-        RunBy(&[
+        &[
             "quickstart.rs",
             "keys.rs",
             "copy_store.rs",
             "doctor.rs",
             "scripts/check-package",
-        ]),
+        ],
     ),
-    Section(
-        "README.md#move-up",
-        RunBy(&["copy_store.rs", "postgres.rs"]),
-    ),
-    Section("README.md#check-it", RunBy(&[".ci/run"])),
-    Section(
-        "CONTRIBUTING.md#set-up",
-        RunBy(&[".ci/run", "scripts/nightly"]),
-    ),
-    Section("docs/api.md#rate-limits", NoCommand),
-    Section("docs/api.md#generated-clients", RunBy(&["command_line.rs"])),
-    Section("docs/configuration.md#configuration", NoCommand),
-    Section(
+    ("README.md#move-up", &["copy_store.rs", "postgres.rs"]),
+    ("README.md#check-it", &[".ci/run"]),
+    ("CONTRIBUTING.md#set-up", &[".ci/run", "scripts/nightly"]),
+    ("docs/api.md#generated-clients", &["command_line.rs"]),
+    (
         "docs/deployment.md#one-machine-with-the-debian-package",
-        RunBy(&["scripts/check-package", "keys.rs"]),
+        &["scripts/check-package", "keys.rs"],
     ),
-    Section(
-        "docs/deployment.md#the-address",
-        RunBy(&["scripts/check-package"]),
-    ),
-    Section("docs/deployment.md#the-unit", NoCommand),
-    Section(
-        "docs/deployment.md#tarball",
-        RunBy(&["scripts/check-package"]),
-    ),
-    Section(
-        "docs/deployment.md#rpm",
-        NotRun("it needs dnf; scripts/check-package installs the RPM on Debian"),
-    ),
-    Section(
-        "docs/deployment.md#behind-a-proxy-on-one-machine",
-        NoCommand,
-    ),
-    Section(
-        "docs/deployment.md#several-machines",
-        RunBy(&["postgres.rs"]),
-    ),
-    Section(
-        "docs/deployment.md#containers",
-        NotRun("it needs a container engine; scripts/harness/trial.py runs the files of the image"),
-    ),
-    Section(
-        "docs/deployment.md#composeyaml",
-        NotRun("it needs a container engine; scripts/harness/trial.py runs the instances"),
-    ),
-    Section(
-        "docs/deployment.md#kubernetes",
-        NotRun("it needs a cluster; scripts/check-deploy builds the folders"),
-    ),
-    Section("docs/logging.md#volume", NoCommand),
-    Section(
-        "docs/operations/backup.md#every-night",
-        NotRun("the link is for a node_exporter of Debian"),
-    ),
-    Section(
+    ("docs/deployment.md#the-address", &["scripts/check-package"]),
+    ("docs/deployment.md#tarball", &["scripts/check-package"]),
+    ("docs/deployment.md#several-machines", &["postgres.rs"]),
+    (
         "docs/operations/backup.md#restore",
-        RunBy(&[
+        &[
             "scripts/check-package",
             "scripts/harness/deploy_scripts_test.py",
-        ]),
+        ],
     ),
-    Section(
+    (
         "docs/operations/backup.md#export-and-import",
-        RunBy(&["pets_import.rs"]),
+        &["pets_import.rs"],
     ),
-    Section("docs/operations/keys.md#a-key-leaked", RunBy(&["keys.rs"])),
-    Section("docs/operations/keys.md#commands", RunBy(&["keys.rs"])),
-    Section("docs/operations/network.md#tls", RunBy(&["tls.rs"])),
-    Section("docs/operations/network.md#memory", NoCommand),
-    Section(
+    ("docs/operations/keys.md#a-key-leaked", &["keys.rs"]),
+    ("docs/operations/keys.md#commands", &["keys.rs"]),
+    ("docs/operations/network.md#tls", &["tls.rs"]),
+    (
         "docs/operations/postgresql.md#users-of-postgresql",
-        RunBy(&[
+        &[
             "postgres.rs",
             "crates/adapters-postgres/tests/postgres/keys_revocations.rs",
-        ]),
+        ],
     ),
-    Section(
-        "docs/operations/redis.md#how-long-a-revoked-key-is-accepted",
-        NotRun("it is for a machine without the program"),
-    ),
-    Section(
-        "docs/operations/redis.md#users-of-redis",
-        RunBy(&["redis.rs"]),
-    ),
-    Section("docs/operations/redis.md#sentinel", NoCommand),
-    Section("docs/operations/run.md#live-and-ready", NoCommand),
-    Section("docs/operations/run.md#animal-store-doctor", NoCommand),
-    Section("docs/operations/run.md#traces", RunBy(&["traces.rs"])),
-    Section(
+    ("docs/operations/redis.md#users-of-redis", &["redis.rs"]),
+    ("docs/operations/run.md#traces", &["traces.rs"]),
+    (
         "docs/operations/sqlite.md#sqlite-pets-and-api-keys-in-one-file",
-        RunBy(&["sqlite.rs"]),
+        &["sqlite.rs"],
     ),
-    Section(
-        "docs/operations/sqlite.md#what-happens-when-the-file-",
-        NotRun("sqlite3 repairs what it can read of a damaged file"),
-    ),
-    Section(
+    (
         "docs/operations/upgrading.md#before-anything-is-replaced",
-        RunBy(&["scripts/upgrade"]),
+        &["scripts/upgrade"],
     ),
-    Section(
+    (
         "docs/operations/upgrading.md#replacing-it",
-        RunBy(&["scripts/upgrade"]),
+        &["scripts/upgrade"],
     ),
-    Section(
+    (
         "docs/operations/upgrading.md#a-database-that-was-replicated-or-restored",
-        RunBy(&["crates/adapters-postgres/tests/postgres/sequence.rs"]),
+        &["crates/adapters-postgres/tests/postgres/sequence.rs"],
     ),
-    Section("docs/reliability.md#soak", RunBy(&["scripts/check"])),
-    Section(
+    ("docs/reliability.md#soak", &["scripts/check"]),
+    (
         "crates/adapters-postgres/migrations/README.md#trying-a-migration",
-        RunBy(&["scripts/check"]),
+        &["scripts/check"],
     ),
+];
+
+/// Sections whose commands no check runs, and the reason.
+const NOT_RUN: [(&str, &str); 7] = [
+    (
+        "docs/deployment.md#rpm",
+        "it needs dnf; scripts/check-package installs the RPM on Debian",
+    ),
+    (
+        "docs/deployment.md#containers",
+        "it needs a container engine; scripts/harness/trial.py runs the files of the image",
+    ),
+    (
+        "docs/deployment.md#composeyaml",
+        "it needs a container engine; scripts/harness/trial.py runs the instances",
+    ),
+    (
+        "docs/deployment.md#kubernetes",
+        "it needs a cluster; scripts/check-deploy builds the folders",
+    ),
+    (
+        "docs/operations/backup.md#every-night",
+        "the link is for a node_exporter of Debian",
+    ),
+    (
+        "docs/operations/redis.md#how-long-a-revoked-key-is-accepted",
+        "it is for a machine without the program",
+    ),
+    (
+        "docs/operations/sqlite.md#what-happens-when-the-file-",
+        "sqlite3 repairs what it can read of a damaged file",
+    ),
+];
+
+/// Sections whose blocks have settings or output, and no command.
+const WITHOUT_COMMANDS: [&str; 9] = [
+    "docs/api.md#rate-limits",
+    "docs/configuration.md#configuration",
+    "docs/deployment.md#the-unit",
+    "docs/deployment.md#behind-a-proxy-on-one-machine",
+    "docs/logging.md#volume",
+    "docs/operations/network.md#memory",
+    "docs/operations/redis.md#sentinel",
+    "docs/operations/run.md#live-and-ready",
+    "docs/operations/run.md#animal-store-doctor",
 ];
 
 /// Returns the texts of the indented blocks of each section, by its anchor.
@@ -187,18 +160,17 @@ fn commands(block: &str) -> impl Iterator<Item = &str> {
 /// Asserts that the checks of a section exist, and use each command of the program that it shows.
 #[track_caller]
 fn assert_runs(section: &str, checks: &[&str], block: &str) {
-    let read = |check: &&str| {
-        let folder = if check.contains('/') {
-            ""
-        } else {
-            "crates/server/tests/process"
-        };
-        let text = fs::read_to_string(root().join(folder).join(check));
-        text.unwrap_or_else(|error| panic!("{section}: {check}: {error}"))
-    };
-    let texts: Vec<_> = checks.iter().map(read).collect();
+    let mut texts = String::new();
+    for check in checks {
+        let mut path = root();
+        if !check.contains('/') {
+            path.push("crates/server/tests/process");
+        }
+        let text = fs::read_to_string(path.join(check));
+        texts += &text.unwrap_or_else(|error| panic!("{section}: {check}: {error}"));
+    }
     for command in commands(block) {
-        let is_run = texts.iter().any(|text| text.contains(command));
+        let is_run = texts.contains(command);
         assert!(is_run, "{section}: no check runs {command}");
     }
 }
@@ -210,14 +182,19 @@ fn the_commands_of_each_section_are_run_by_a_check_or_listed_with_a_reason() {
         let named = |(section, block)| (format!("{}#{section}", document.display()), block);
         found.extend(blocks(&text).into_iter().map(named));
     }
-    for Section(section, commands) in &SECTIONS {
-        let block = found.remove(*section);
-        let block = block.unwrap_or_else(|| panic!("{section} has no block"));
-        match commands {
-            RunBy(checks) => assert_runs(section, checks, &block),
-            NotRun(reason) => assert_ne!(*reason, "", "{section}"),
-            NoCommand => assert_eq!(self::commands(&block).next(), None, "{section}"),
-        }
+    let mut take = |section: &str| {
+        let block = found.remove(section);
+        block.unwrap_or_else(|| panic!("{section} has no block"))
+    };
+    for (section, checks) in RUN_BY {
+        assert_runs(section, checks, &take(section));
+    }
+    for (section, reason) in NOT_RUN {
+        take(section);
+        assert_ne!(reason, "", "{section}");
+    }
+    for section in WITHOUT_COMMANDS {
+        assert_eq!(commands(&take(section)).next(), None, "{section}");
     }
     let missing: Vec<_> = found.keys().collect();
     assert!(missing.is_empty(), "sections without a row: {missing:?}");

@@ -2,5 +2,6 @@
 
 mod commands;
 mod links;
+mod logging;
 mod names;
 mod texts;

@@ -66,11 +66,13 @@ impl Folder {
         self.program(user, user, line).run()
     }
 
-    /// Creates a store with an API key.
-    fn store(&self, user: u32) -> PathBuf {
+    /// Creates a store with an API key, and gives it this mode.
+    fn store(&self, user: u32, group: u32, mode: u32) -> PathBuf {
         let create = "keys create --create --label shop";
-        self.program(user, user, create).succeed();
-        self.path("animal-store.db")
+        self.program(user, group, create).succeed();
+        let path = self.path("animal-store.db");
+        give(&path, user, group, mode);
+        path
     }
 }
 
@@ -127,8 +129,9 @@ fn a_default_configuration_of_another_user_is_refused_by_every_command() {
     }
 }
 
+/// The last one is a conffile of Debian.
 #[test]
-fn a_default_configuration_of_this_user_or_of_the_owner_of_the_folder_is_read() {
+fn a_default_configuration_of_this_user_of_root_or_of_the_owner_of_the_folder_is_read() {
     if is_not_root() {
         return;
     }
@@ -136,11 +139,14 @@ fn a_default_configuration_of_this_user_or_of_the_owner_of_the_folder_is_read() 
         (MALLORY, 0o755, MALLORY, STORE),
         (MALLORY, 0o755, MALLORY, ROOT),
         (ROOT, 0o1777, STORE, STORE),
+        (STORE, 0o500, ROOT, STORE),
     ] {
         let folder = Folder::new(folder_owner, folder_mode);
-        folder.file(CONFIG, "[http]\nworkers = 3\n", owner, 0o644);
+        let text = format!("[keys.memory]\ntokens = '{TOKEN}'\n");
+        let config = folder.file(CONFIG, &text, owner, 0o640);
+        give(&config, owner, user, 0o640);
         let checked = folder.run(user, "check-config");
-        let line = "http.workers = 3 # animal-store.toml, line 2";
+        let line = "keys.memory.tokens = \"(set)\" # animal-store.toml, line 2";
         checked.assert_success().assert_has(line);
     }
 }
@@ -169,53 +175,60 @@ fn a_file_on_a_read_only_mount_is_read_whoever_owns_it() {
 }
 
 #[test]
-fn a_named_file_or_a_secret_of_another_user_is_a_warning_and_a_finding() {
+fn a_named_file_a_secret_or_an_authority_of_another_user_is_a_warning_and_a_finding() {
     if is_not_root() {
         return;
     }
     let folder = Folder::new(STORE, 0o755);
     folder.file("foreign.toml", "", MALLORY, 0o644);
-    let checked = folder.run(STORE, "check-config --config foreign.toml");
-    let reason = "foreign.toml belongs to 4002, and 65532 runs this process";
-    checked.assert_code(0).assert_has(reason);
-
     folder.file("tokens", TOKEN, MALLORY, 0o664);
-    let program = |line: &str| {
-        let program = folder.program(STORE, STORE, line);
-        let program = program.set("keys.memory.tokens_file", "tokens");
-        program.set("storage.backend", "memory")
-    };
-    let examined = program("doctor").run();
-    let mut running = program("serve").start();
-    for text in [
-        "tokens belongs to 4002",
-        "/tokens (mode 664): run as 4002: chmod o-rwx ",
-    ] {
-        examined.assert_has(text);
-        running.wait_for_warning(text);
-    }
-}
-
-#[test]
-fn the_sides_of_a_copy_and_the_authorities_of_postgresql_are_judged() {
-    if is_not_root() {
-        return;
-    }
-    let folder = Folder::new(STORE, 0o755);
-    folder.store(STORE);
-    let text = "storage.sqlite.path = 'animal-store.db'\n";
-    folder.file("from.toml", text, STORE, 0o622);
-    let copy = "copy --from from.toml --to copy.db";
-    let copied = folder.program(STORE, STORE, copy).succeed();
-    copied.assert_has("/from.toml (mode 622): run chmod go-w ");
-
     let authority = Certificates::make(folder.0.path()).authority;
     give(&authority, STORE, STORE, 0o666);
     let host = "postgres://store@postgres.invalid/store?sslmode=verify-full";
     let url = format!("{host}&sslrootcert={}", authority.display());
+    let program = |line: &str| {
+        let program = folder.program(STORE, STORE, line);
+        program
+            .args("--config foreign.toml --memory")
+            .set("keys.memory.tokens_file", "tokens")
+            .set("storage.postgres.url", &url)
+    };
+    let checked = program("check-config").run();
+    let examined = program("doctor").run();
+    let mut running = program("serve").start();
+    for text in [
+        "foreign.toml belongs to 4002, and 65532 runs this process",
+        "tokens belongs to 4002",
+        "/tokens (mode 664): run as 4002: chmod o-rwx ",
+        "(mode 666): run chmod go-w ",
+    ] {
+        checked.assert_has(text);
+        examined.assert_has(text);
+        running.wait_for_warning(text);
+    }
+    folder.file("credential", TOKEN, STORE, 0o400);
     let check = folder.program(STORE, STORE, "check-config");
-    let checked = check.set("storage.postgres.url", &url).succeed();
-    checked.assert_has("(mode 666): run chmod go-w ");
+    let credential = check.set("keys.memory.tokens_file", "credential");
+    credential.run().assert_success();
+}
+
+#[test]
+fn the_configuration_of_a_side_of_a_copy_is_judged_and_its_store_may_belong_to_another_user() {
+    if is_not_root() {
+        return;
+    }
+    let folder = Folder::new(MALLORY, 0o755);
+    let source = folder.store(MALLORY, MALLORY, 0o644);
+    let text = format!("storage.sqlite.path = '{}'\n", source.display());
+    for user in [ROOT, STORE] {
+        let target = Folder::new(user, 0o700);
+        target.file("from.toml", &text, user, 0o622);
+        let copied = target.run(user, "copy --from from.toml --to copy.db");
+        copied
+            .assert_code(0)
+            .assert_has("/from.toml (mode 622): run ");
+        assert_eq!(owner(&target.path("copy.db")), user);
+    }
 }
 
 #[test]
@@ -224,7 +237,7 @@ fn a_log_of_another_user_is_refused_by_every_command_and_left() {
         return;
     }
     let folder = Folder::new(ROOT, 0o1777);
-    let store = folder.store(STORE);
+    let store = folder.store(STORE, STORE, 0o600);
     let intact = fs::read(&store).expect("a store");
     let planted = "planted".repeat(1_000);
     let log = folder.file("animal-store.db-wal", &planted, MALLORY, 0o644);
@@ -251,8 +264,7 @@ fn a_store_of_another_user_in_a_shared_folder_is_refused_to_all_but_root() {
         return;
     }
     let folder = Folder::new(ROOT, 0o1777);
-    let store = folder.store(MALLORY);
-    give(&store, MALLORY, MALLORY, 0o644);
+    let store = folder.store(MALLORY, MALLORY, 0o644);
     let refused = folder.run(STORE, "keys list");
     refused.assert_refused(2, &[store.to_str().unwrap(), "belongs to 4002"]);
     folder.run(ROOT, "keys list").assert_code(0);
@@ -264,7 +276,7 @@ fn root_uses_the_store_of_a_running_service_and_keeps_its_owner() {
         return;
     }
     let folder = Folder::new(STORE, 0o700);
-    let store = folder.store(STORE);
+    let store = folder.store(STORE, STORE, 0o600);
     let create = |label: &str| {
         let created = folder.run(ROOT, &format!("keys create --label {label}"));
         created.assert_code(0);
@@ -292,9 +304,7 @@ fn a_store_on_a_volume_of_a_group_of_this_process_is_used() {
     for (group, folder_owner, folder_mode) in [(2_000, ROOT, 0o2770), (ROOT, STORE, 0o770)] {
         let folder = Folder::new(folder_owner, folder_mode);
         give(folder.0.path(), folder_owner, group, folder_mode);
-        let create = "keys create --create --label shop";
-        folder.program(1_000_650_000, group, create).succeed();
-        give(&folder.path("animal-store.db"), 1_000_650_000, group, 0o660);
+        folder.store(1_000_650_000, group, 0o660);
         for user in [1_000_650_000, 1_000_660_000] {
             let mut running = folder.program(user, group, "serve").start();
             running.address();
@@ -309,44 +319,10 @@ fn a_store_in_a_folder_that_others_may_write_is_used_with_a_warning_and_a_findin
         return;
     }
     let folder = Folder::new(STORE, 0o777);
-    folder.store(STORE);
+    folder.store(STORE, STORE, 0o600);
     let listed = folder.run(STORE, "keys list");
     listed.assert_code(0).assert_has("WARN");
     listed.assert_has("(mode 777)");
     let examined = folder.run(STORE, "doctor");
     examined.assert_has("warning  sqlite.permissions  other users can write to");
-}
-
-#[test]
-fn the_conffile_of_debian_and_credentials_of_systemd_are_read_without_a_warning() {
-    if is_not_root() {
-        return;
-    }
-    let folder = Folder::new(STORE, 0o500);
-    let secret = format!("keys.memory.tokens = '{TOKEN}'\n");
-    let config = folder.file(CONFIG, &secret, ROOT, 0o640);
-    give(&config, ROOT, STORE, 0o640);
-    let named = folder.run(STORE, "check-config --config animal-store.toml");
-    named.assert_success();
-    folder.file("credential", TOKEN, STORE, 0o400);
-    fs::remove_file(config).expect("removed");
-    let check = folder.program(STORE, STORE, "check-config");
-    let checked = check.set("keys.memory.tokens_file", "credential").run();
-    checked.assert_success();
-}
-
-#[test]
-fn the_source_of_a_copy_may_belong_to_another_user() {
-    if is_not_root() {
-        return;
-    }
-    let folder = Folder::new(MALLORY, 0o755);
-    let source = folder.store(MALLORY);
-    give(&source, MALLORY, MALLORY, 0o644);
-    for user in [ROOT, STORE] {
-        let target = Folder::new(user, 0o700);
-        let copy = format!("copy --from {} --to copy.db", source.display());
-        target.program(user, user, &copy).succeed();
-        assert_eq!(owner(&target.path("copy.db")), user);
-    }
 }

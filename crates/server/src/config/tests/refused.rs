@@ -39,11 +39,6 @@ fn an_invalid_value_is_one_error_whatever_the_backend_is() {
         ),
         (
             "http.cors_origins",
-            &["https://a.example,*", "a"],
-            "must contain origins such as https://shop.example, not",
-        ),
-        (
-            "http.cors_origins",
             &["a,b"],
             "must contain origins such as https://shop.example, not \"a\"; must contain origins such as \
              https://shop.example, not \"b\"",
@@ -178,17 +173,10 @@ fn an_invalid_value_is_one_error_whatever_the_backend_is() {
         ),
     ] {
         for value in invalid {
-            for backends in [
-                &[][..],
-                &[("storage.backend", "memory")],
-                &[&POSTGRES[..], &REDIS].concat(),
-            ] {
-                let others = backends.iter().copied().filter(|(name, _)| *name != key);
-                assert_refused(
-                    &others.chain([(key, *value)]).collect::<Vec<_>>(),
-                    key,
-                    rule,
-                );
+            let servers = [POSTGRES, REDIS].concat();
+            for backends in [&[][..], &[("storage.backend", "memory")], &servers] {
+                // The later value of a key counts.
+                assert_refused(&[backends, &[(key, value)]].concat(), key, rule);
             }
         }
     }
