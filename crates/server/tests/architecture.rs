@@ -2,7 +2,7 @@
 //!
 //! A crate without a rule fails the test. `deny.toml` has the rules for external crates that belong to one adapter.
 
-use std::{collections::BTreeSet, process::Command, sync::LazyLock};
+use std::{collections::BTreeSet, process::Command};
 
 use serde_json::Value;
 
@@ -64,87 +64,66 @@ const ALLOWED_EXTERNAL: &[(&str, &[&str])] = &[
     ),
 ];
 
-struct Workspace {
-    crates: BTreeSet<String>,
-    /// Outside of tests.
-    dependencies: Vec<Dependency>,
-}
-
+/// A dependency outside of tests.
 struct Dependency {
     from: String,
     to: String,
-    optional: bool,
+    is_optional: bool,
     features: String,
 }
 
-static WORKSPACE: LazyLock<Workspace> = LazyLock::new(|| {
+fn name(of: &Value) -> String {
+    of["name"].as_str().expect("a name").to_owned()
+}
+
+fn packages() -> Vec<Value> {
     let output = Command::new(env!("CARGO"))
-        .args([
-            "metadata",
-            "--no-deps",
-            "--format-version=1",
-            "--offline",
-            "--manifest-path",
-        ])
-        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.toml"))
+        .args(["metadata", "--no-deps", "--format-version=1", "--offline"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .expect("cargo metadata");
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{output:?}");
     let metadata: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    metadata["packages"].as_array().expect("packages").clone()
+}
 
-    let mut crates = BTreeSet::new();
-    let mut dependencies = Vec::new();
-    for package in metadata["packages"].as_array().expect("packages") {
-        let from = package["name"].as_str().expect("a name").to_owned();
-        for dependency in package["dependencies"].as_array().expect("dependencies") {
-            if dependency["kind"] != "dev" {
-                dependencies.push(Dependency {
-                    from: from.clone(),
-                    to: dependency["name"].as_str().expect("a name").to_owned(),
-                    optional: dependency["optional"] == true,
-                    features: dependency["features"].to_string(),
-                });
-            }
-        }
-        crates.insert(from);
+fn dependencies() -> Vec<Dependency> {
+    let mut found = Vec::new();
+    for package in packages() {
+        let all = package["dependencies"].as_array().expect("dependencies");
+        let outside_of_tests = all.iter().filter(|dependency| dependency["kind"] != "dev");
+        found.extend(outside_of_tests.map(|dependency| Dependency {
+            from: name(&package),
+            to: name(dependency),
+            is_optional: dependency["optional"] == true,
+            features: dependency["features"].to_string(),
+        }));
     }
     let is_known =
         |edge: &Dependency| edge.from == "animal-store-server" && edge.to == "animal-store-app";
-    assert!(
-        dependencies.iter().any(is_known),
-        "the dependency of server on app is missing"
-    );
-    Workspace {
-        crates,
-        dependencies,
-    }
-});
+    let has_known = found.iter().any(is_known);
+    assert!(has_known, "the dependency of server on app is missing");
+    found
+}
 
 fn rule<'a>(rules: &'a [(&str, &'a [&'a str])], name: &str) -> Option<&'a [&'a str]> {
-    rules
-        .iter()
-        .find(|(rule, _)| name.strip_prefix(PREFIX) == Some(rule))
-        .map(|&(_, allowed)| allowed)
+    let short = name.strip_prefix(PREFIX)?;
+    let rule = rules.iter().find(|(rule, _)| *rule == short)?;
+    Some(rule.1)
 }
 
 #[test]
 fn every_crate_has_a_rule_and_every_rule_a_crate() {
-    let ruled: BTreeSet<String> = ALLOWED
-        .iter()
-        .map(|(name, _)| format!("{PREFIX}{name}"))
-        .collect();
-    assert_eq!(WORKSPACE.crates, ruled);
+    let crates: BTreeSet<_> = packages().iter().map(name).collect();
+    let ruled = ALLOWED.iter().map(|(name, _)| format!("{PREFIX}{name}"));
+    assert_eq!(crates, ruled.collect());
 }
 
 #[test]
 fn dependencies_between_crates_of_the_workspace_point_inward() {
-    for Dependency { from, to, .. } in &WORKSPACE.dependencies {
+    for Dependency { from, to, .. } in dependencies() {
         if let Some(inner) = to.strip_prefix(PREFIX) {
-            let allowed = rule(ALLOWED, from).unwrap_or_default();
+            let allowed = rule(ALLOWED, &from).unwrap_or_default();
             assert!(allowed.contains(&inner), "{from} must not depend on {to}");
         }
     }
@@ -152,38 +131,27 @@ fn dependencies_between_crates_of_the_workspace_point_inward() {
 
 #[test]
 fn the_inner_crates_have_few_external_dependencies() {
-    for Dependency { from, to, .. } in WORKSPACE
-        .dependencies
-        .iter()
-        .filter(|edge| !edge.to.starts_with(PREFIX))
-    {
-        if let Some(allowed) = rule(ALLOWED_EXTERNAL, from) {
-            assert!(
-                allowed.contains(&to.as_str()),
-                "{from} must not depend on {to}"
-            );
-        }
+    for Dependency { from, to, .. } in dependencies() {
+        let rule = rule(ALLOWED_EXTERNAL, &from);
+        let is_allowed = rule.is_none_or(|allowed| allowed.contains(&&*to));
+        let is_inner = to.starts_with(PREFIX);
+        assert!(is_allowed || is_inner, "{from} must not depend on {to}");
     }
 }
 
 #[test]
 fn only_tests_use_mocks_and_the_runtime_of_app() {
-    for Dependency {
-        from,
-        to,
-        optional,
-        features,
-    } in &WORKSPACE.dependencies
-    {
-        let for_tests = ["mockall", "proptest", &format!("{PREFIX}test-servers")]
-            .contains(&to.as_str())
-            || to == "tokio" && *from == format!("{PREFIX}app");
+    let for_tests = ["mockall", "proptest", "animal-store-test-servers"];
+    for edge in dependencies() {
+        let Dependency { from, to, .. } = &edge;
+        let is_runtime = to == "tokio" && from == "animal-store-app";
+        let is_for_tests = is_runtime || for_tests.contains(&&**to);
         assert!(
-            !for_tests || *optional,
+            !is_for_tests || edge.is_optional,
             "{from} depends on {to} outside of tests"
         );
         assert!(
-            !features.contains("test-support"),
+            !edge.features.contains("test-support"),
             "{from} uses the mocks of {to} outside of tests"
         );
     }

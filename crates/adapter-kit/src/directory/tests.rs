@@ -1,12 +1,15 @@
-use std::{io, sync::Mutex};
+use std::{
+    io::{self, PipeReader},
+    sync::Mutex,
+};
 
 use animal_store_app::test_support::api_key;
 use tokio::{
     sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
-    task::yield_now,
+    task::{JoinHandle, yield_now},
     time::advance,
 };
-use tracing::subscriber::set_default;
+use tracing::subscriber::{DefaultGuard, set_default};
 
 use super::*;
 
@@ -84,20 +87,27 @@ impl Test {
     }
 
     async fn id(&self, number: u8) -> Option<String> {
-        self.find(number)
-            .await
-            .unwrap()
-            .map(|key| key.id.to_string())
+        let found = self.find(number).await.unwrap();
+        found.map(|key| key.id.to_string())
+    }
+
+    /// Begins a lookup of the token 1.
+    fn lookup(&self) -> JoinHandle<Option<Arc<ApiKey>>> {
+        let directory = Arc::clone(&self.directory);
+        tokio::spawn(async move { directory.find(digest(1)).await.unwrap() })
+    }
+
+    /// The number of checks that have begun.
+    fn begun(&self) -> usize {
+        self.known.lock().unwrap().len()
     }
 
     fn metric(&self, sample: &str) -> u64 {
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.registry).unwrap();
-        let line = text
-            .lines()
-            .find_map(|line| line.strip_prefix(sample))
-            .unwrap_or_else(|| panic!("{text}"));
-        line.trim().parse().unwrap()
+        let value = text.lines().find_map(|line| line.strip_prefix(sample));
+        let value = value.unwrap_or_else(|| panic!("{text}"));
+        value.trim().parse().unwrap()
     }
 }
 
@@ -106,15 +116,37 @@ fn digest(number: u8) -> ApiKeyDigest {
 }
 
 fn key(id: &str, tokens: &[u8]) -> StoredKey {
-    let tokens = tokens
-        .iter()
-        .map(|number| (digest(*number), None))
-        .collect();
+    let tokens = tokens.iter().map(|number| (digest(*number), None));
     StoredKey {
         id: id.to_owned(),
         key: Ok(Arc::new(api_key(id))),
-        tokens,
+        tokens: tokens.collect(),
     }
+}
+
+fn invalid(id: &str, tokens: &[u8]) -> StoredKey {
+    StoredKey {
+        key: Err("the label is malformed".to_owned()),
+        ..key(id, tokens)
+    }
+}
+
+/// A key with one token, which ends at this time of the store.
+fn ending(id: &str, token: u8, end: SystemTime) -> StoredKey {
+    StoredKey {
+        tokens: vec![(digest(token), Some(end))],
+        ..key(id, &[])
+    }
+}
+
+/// Sends the log of this thread to a pipe.
+fn log() -> (PipeReader, DefaultGuard) {
+    let (reader, writer) = io::pipe().unwrap();
+    let subscriber = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .without_time()
+        .with_writer(Mutex::new(writer));
+    (reader, set_default(subscriber.finish()))
 }
 
 /// The first version has all keys.
@@ -134,54 +166,33 @@ fn delta(version: i64, keys: impl Into<Vec<StoredKey>>) -> KeyDelta {
 #[tokio::test(start_paused = true)]
 async fn only_the_changed_keys_are_replaced() {
     let test = Test::start();
-    test.check(Ok(Some(delta(1, [key("a", &[1, 2]), key("b", &[3])]))))
-        .await;
+    let first = [key("a", &[1, 2]), key("b", &[3])];
+    test.check(Ok(Some(delta(1, first)))).await;
     advance(INTERVAL).await;
     // A token may move to another key, and a key may be revoked.
-    test.check(Ok(Some(delta(
-        2,
-        [key("c", &[2]), key("a", &[1]), key("b", &[])],
-    ))))
-    .await;
-    assert_eq!(
-        [test.id(1).await, test.id(2).await, test.id(3).await],
-        [Some("a".into()), Some("c".into()), None]
-    );
+    let second = [key("c", &[2]), key("a", &[1]), key("b", &[])];
+    test.check(Ok(Some(delta(2, second)))).await;
+    let ids = [test.id(1).await, test.id(2).await, test.id(3).await];
+    assert_eq!(ids, [Some("a".into()), Some("c".into()), None]);
     advance(INTERVAL).await;
     test.check(Ok(None)).await;
     advance(INTERVAL).await;
     test.check(Ok(Some(delta(1, [key("d", &[3])])))).await;
-    assert_eq!(
-        [test.id(1).await, test.id(3).await],
-        [None, Some("d".into())]
-    );
-    assert_eq!(
-        *test.known.lock().unwrap(),
-        [None, Some(1), Some(2), Some(2)]
-    );
+    let ids = [test.id(1).await, test.id(3).await];
+    assert_eq!(ids, [None, Some("d".into())]);
+    let known = [None, Some(1), Some(2), Some(2)];
+    assert_eq!(*test.known.lock().unwrap(), known);
 }
 
 /// Without those of the first read. A restart of the store changes no key, and another store has other keys.
 #[tokio::test(start_paused = true)]
 async fn differences_are_logged_once_for_each_key() {
-    let (reader, writer) = io::pipe().unwrap();
-    let subscriber = tracing_subscriber::fmt()
-        .with_ansi(false)
-        .without_time()
-        .with_writer(Mutex::new(writer));
-    let guard = set_default(subscriber.finish());
+    let (reader, guard) = log();
     let test = Test::start();
-    let expired = |mut key: StoredKey| {
-        key.tokens[0].1 = Some(NOW);
-        key
-    };
-    let first = || [key("a", &[1]), key("b", &[2]), expired(key("e", &[5]))];
-    test.check(Ok(Some(delta(1, first())))).await;
+    let first = [key("a", &[1]), key("b", &[2]), ending("e", 5, NOW)];
+    test.check(Ok(Some(delta(1, first)))).await;
     advance(INTERVAL).await;
-    let invalid = || StoredKey {
-        key: Err("the label is malformed".to_owned()),
-        ..key("c", &[3, 4])
-    };
+    let invalid = || invalid("c", &[3, 4]);
     // A key may be added and revoked between two checks.
     let changed = [key("b", &[]), invalid(), key("x", &[])];
     test.check(Ok(Some(delta(2, changed)))).await;
@@ -212,30 +223,18 @@ async fn differences_are_logged_once_for_each_key() {
 /// The log of all of them would take longer than the keys are trusted.
 #[tokio::test(start_paused = true)]
 async fn of_very_many_differences_the_last_ones_are_counted() {
-    let (reader, writer) = io::pipe().unwrap();
-    let subscriber = tracing_subscriber::fmt()
-        .with_ansi(false)
-        .without_time()
-        .with_writer(Mutex::new(writer));
+    let (reader, guard) = log();
     let log = std::thread::spawn(|| io::read_to_string(reader).unwrap());
-    let guard = set_default(subscriber.finish());
-    let differences = |count: usize| {
+    for count in [LOGGED, LOGGED + 2] {
         let keys: Vec<_> = (0..count).map(|n| key(&n.to_string(), &[1])).collect();
-        let differences: Vec<_> = keys
-            .iter()
-            .map(|key| Difference { key, tokens: 1 })
-            .collect();
-        log_differences(&differences);
-    };
-    differences(LOGGED);
-    differences(LOGGED + 2);
+        let differences = keys.iter().map(|key| Difference { key, tokens: 1 });
+        log_differences(&differences.collect::<Vec<_>>());
+    }
     drop(guard);
     let log = log.join().unwrap();
     assert_eq!(log.lines().count(), 2 * LOGGED + 1);
-    assert!(
-        log.ends_with("further API key changes seen records=2\n"),
-        "{log}"
-    );
+    let last = "further API key changes seen records=2\n";
+    assert!(log.ends_with(last), "{log}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -249,21 +248,9 @@ async fn a_lookup_trusts_no_check_that_began_too_long_ago() {
     assert_eq!(test.id(1).await.as_deref(), Some("a"));
     advance(Duration::from_millis(1)).await;
     assert!(matches!(test.find(1).await, Err(StoreFailure::Timeout)));
-    assert_eq!(
-        test.metric("keys_lookup_failures_total{reason=\"timeout\"}"),
-        1
-    );
+    let failures = "keys_lookup_failures_total{reason=\"timeout\"}";
+    assert_eq!(test.metric(failures), 1);
     Readiness::check(&*test.directory).await.unwrap_err();
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_lookup_waits_for_the_next_check() {
-    let test = Test::start();
-    let directory = Arc::clone(&test.directory);
-    let lookup = tokio::spawn(async move { directory.find(digest(1)).await });
-    yield_now().await;
-    test.check(Ok(Some(delta(1, [key("a", &[1])])))).await;
-    assert!(lookup.await.unwrap().unwrap().is_some());
 }
 
 #[tokio::test(start_paused = true)]
@@ -285,35 +272,20 @@ async fn after_a_failed_check_lookups_fail_as_soon_as_the_trust_ends_and_until_o
 #[tokio::test(start_paused = true)]
 async fn an_invalid_key_fails_the_lookups_of_its_tokens_only_and_an_expired_token_has_none() {
     let test = Test::start();
-    let invalid = StoredKey {
-        key: Err("the label is malformed".to_owned()),
-        ..key("a", &[1])
-    };
-    let expired = StoredKey {
-        tokens: vec![(digest(3), Some(NOW))],
-        ..key("c", &[])
-    };
-    test.check(Ok(Some(delta(1, [invalid, key("b", &[2]), expired]))))
-        .await;
+    let keys = [invalid("a", &[1]), key("b", &[2]), ending("c", 3, NOW)];
+    test.check(Ok(Some(delta(1, keys)))).await;
     assert!(matches!(test.find(1).await, Err(StoreFailure::Corrupt(_))));
-    assert_eq!(
-        [test.id(2).await, test.id(3).await],
-        [Some("b".into()), None]
-    );
-    assert_eq!(
-        test.metric("keys_lookup_failures_total{reason=\"corrupt\"}"),
-        1
-    );
+    let ids = [test.id(2).await, test.id(3).await];
+    assert_eq!(ids, [Some("b".into()), None]);
+    let failures = "keys_lookup_failures_total{reason=\"corrupt\"}";
+    assert_eq!(test.metric(failures), 1);
 }
 
 /// The clock of this machine shows another year.
 #[tokio::test(start_paused = true)]
 async fn a_token_expires_by_the_clock_of_the_store() {
     let test = Test::start();
-    let ends = StoredKey {
-        tokens: vec![(digest(1), Some(NOW + INTERVAL))],
-        ..key("a", &[])
-    };
+    let ends = ending("a", 1, NOW + INTERVAL);
     test.check(Ok(Some(delta(1, [ends])))).await;
     advance(INTERVAL * 9 / 10).await;
     assert_eq!(test.id(1).await.as_deref(), Some("a"));
@@ -324,33 +296,27 @@ async fn a_token_expires_by_the_clock_of_the_store() {
 #[tokio::test(start_paused = true)]
 async fn without_lookups_nothing_is_checked_and_the_next_lookup_waits_for_one_check() {
     let test = Test::start();
-    let checks = || test.known.lock().unwrap().len();
-    test.checks
-        .send(Ok(Some(delta(1, [key("a", &[1])]))))
-        .unwrap();
+    let first = delta(1, [key("a", &[1])]);
+    test.checks.send(Ok(Some(first))).unwrap();
     sleep(Duration::from_hours(1)).await;
-    assert_eq!(checks(), 1);
-    let directory = Arc::clone(&test.directory);
-    let lookup = tokio::spawn(async move { directory.find(digest(1)).await });
+    assert_eq!(test.begun(), 1);
+    let lookup = test.lookup();
     sleep(INTERVAL).await;
-    assert!(checks() == 2 && !lookup.is_finished());
+    assert!(test.begun() == 2 && !lookup.is_finished());
     // The key was revoked in this hour.
-    test.checks
-        .send(Ok(Some(delta(2, [key("a", &[])]))))
-        .unwrap();
-    assert_eq!(lookup.await.unwrap().unwrap(), None);
+    let second = delta(2, [key("a", &[])]);
+    test.checks.send(Ok(Some(second))).unwrap();
+    assert_eq!(lookup.await.unwrap(), None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_first_check_after_a_time_without_lookups_is_repeated_if_it_fails() {
     let test = Test::start();
-    test.checks
-        .send(Ok(Some(delta(1, [key("a", &[1])]))))
-        .unwrap();
+    let failed = "the connection ended".to_owned();
+    let first = delta(1, [key("a", &[1])]);
+    test.checks.send(Ok(Some(first))).unwrap();
     sleep(INTERVAL * 2).await;
-    test.checks
-        .send(Err("the connection ended".to_owned()))
-        .unwrap();
+    test.checks.send(Err(failed)).unwrap();
     test.checks.send(Ok(None)).unwrap();
     assert_eq!(test.id(1).await.as_deref(), Some("a"));
 }
@@ -358,37 +324,31 @@ async fn the_first_check_after_a_time_without_lookups_is_repeated_if_it_fails() 
 #[tokio::test(start_paused = true)]
 async fn a_lookup_asks_again_after_a_check_that_took_longer_than_the_trust() {
     let test = Test::start();
-    let directory = Arc::clone(&test.directory);
-    let lookup = tokio::spawn(async move { directory.find(digest(1)).await });
+    let lookup = test.lookup();
     sleep(Source::TRUST).await;
-    test.checks
-        .send(Ok(Some(delta(1, [key("a", &[1])]))))
-        .unwrap();
+    let first = delta(1, [key("a", &[1])]);
+    test.checks.send(Ok(Some(first))).unwrap();
     sleep(INTERVAL).await;
     assert!(!lookup.is_finished());
     test.checks.send(Ok(None)).unwrap();
-    assert!(lookup.await.unwrap().unwrap().is_some());
+    assert!(lookup.await.unwrap().is_some());
 }
 
 /// Without pauses, instances would open connections to a store that restarts as fast as they can.
 #[tokio::test(start_paused = true)]
 async fn pauses_between_failed_checks_grow_and_are_short_again_after_a_success() {
     let test = Test::start();
-    let checks = || test.known.lock().unwrap().len();
     for _ in 0..40 {
         test.checks.send(Err("refused".to_owned())).unwrap();
     }
     sleep(Duration::from_secs(10)).await;
-    assert!(
-        (14..=28).contains(&checks()),
-        "{} checks in ten seconds",
-        checks()
-    );
+    let checks = test.begun();
+    assert!((14..=28).contains(&checks), "{checks} in ten seconds");
     sleep(Duration::from_mins(1)).await;
     test.check(Ok(None)).await;
     sleep(INTERVAL).await;
-    let before = checks();
+    let before = test.begun();
     test.check(Err("refused".to_owned())).await;
     sleep(Duration::from_millis(21)).await;
-    assert_eq!(checks(), before + 1);
+    assert_eq!(test.begun(), before + 1);
 }

@@ -249,12 +249,8 @@ fn schedule(tasks: usize, faults: Faults) {
 }
 
 #[test]
-fn each_request_is_executed_once_or_refused_by_one_taker() {
+fn each_request_is_executed_once_or_refused() {
     check("queue: one taker", || schedule(1, Faults::None));
-}
-
-#[test]
-fn each_request_is_executed_once_or_refused_by_several_takers() {
     check("queue: three takers", || schedule(3, Faults::None));
 }
 

@@ -105,35 +105,31 @@ fn the_size_comes_before_the_timeout_of_the_body_and_the_timeout_before_its_cont
         config.http.connections.body_timeout = Duration::from_millis(1);
     });
 
-    app.send(post_head("Content-Length: 16385\r\n"))
-        .response()
-        .assert_error(413, "payload_too_large");
+    let large = app.send(post_head("Content-Length: 16385\r\n")).response();
+    large.assert_error(413, "payload_too_large");
     let late = post_head("Idempotency-Key: a b\r\nContent-Length: 30\r\n") + "{";
-    app.send(late)
-        .response()
-        .assert_error(408, "request_timeout");
+    let late = app.send(late).response();
+    late.assert_error(408, "request_timeout");
 }
 
 #[test]
 fn an_invalid_pet_or_header_comes_before_the_pet_of_an_idempotency_key() {
     let app = TestApp::start();
-    let post = || {
-        app.request("POST", "/v1/pets")
-            .header("Idempotency-Key", "order-1")
+    let post = |body: &str| {
+        let create = app.request("POST", "/v1/pets").json(body);
+        create.header("Idempotency-Key", "order-1")
     };
-    post().json(PET).send().assert_status(201);
-
-    post()
-        .json(r#"{"name":"Tom","categoryId":7}"#)
-        .send()
-        .assert_error(422, "idempotency_mismatch");
-    post()
-        .json(r#"{"name":"Tom"}"#)
-        .send()
-        .assert_error(400, "invalid_body");
-    post()
-        .header("Idempotency-Key", "order-1")
-        .json(PET)
-        .send()
-        .assert_error(400, "invalid_header");
+    post(PET).send().assert_status(201);
+    let twice = post(PET).header("Idempotency-Key", "order-1");
+    for (request, status, code) in [
+        (
+            post(r#"{"name":"Tom","categoryId":7}"#),
+            422,
+            "idempotency_mismatch",
+        ),
+        (post(r#"{"name":"Tom"}"#), 400, "invalid_body"),
+        (twice, 400, "invalid_header"),
+    ] {
+        request.send().assert_error(status, code);
+    }
 }

@@ -20,10 +20,8 @@ fn a_running_service_is_live_and_ready_without_a_key() {
         assert!(response.header("X-Request-Id").is_some(), "{response:?}");
     }
     for path in ["/live", "/ready"] {
-        let get = app
-            .management("GET", path)
-            .header("X-Request-Id", "Abc.123")
-            .send();
+        let get = app.management("GET", path);
+        let get = get.header("X-Request-Id", "Abc.123").send();
         get.assert_header("X-Request-Id", Some("Abc.123"))
             .assert_header("Content-Type", Some("application/json"));
         app.management("HEAD", path).send().assert_head_of(&get);

@@ -13,13 +13,8 @@ pub(crate) struct Samples(String);
 impl Samples {
     #[track_caller]
     pub(crate) fn read(app: &TestApp) -> Self {
-        Self(
-            app.management("GET", "/metrics")
-                .send()
-                .assert_status(200)
-                .text()
-                .to_owned(),
-        )
+        let response = app.management("GET", "/metrics").send();
+        Self(response.assert_status(200).text().to_owned())
     }
 
     /// The value of a series of the API listener, which is its name without the prefix, and its labels.
@@ -32,20 +27,12 @@ impl Samples {
     #[track_caller]
     fn sum(&self, name: &str) -> usize {
         let start = format!("animal_store_http_{name}{{");
-        let series: Vec<_> = self
-            .0
-            .lines()
-            .filter(|line| line.starts_with(&start))
+        let lines = self.0.lines().filter(|line| line.starts_with(&start));
+        let values: Vec<usize> = lines
+            .filter_map(|line| line.rsplit_once(' ')?.1.parse().ok())
             .collect();
-        assert!(!series.is_empty(), "{name}:\n{}", self.0);
-        let value = |line: &&str| {
-            line.rsplit_once(' ')
-                .expect("a value")
-                .1
-                .parse::<usize>()
-                .expect("a whole number")
-        };
-        series.iter().map(value).sum()
+        assert!(!values.is_empty(), "{name}:\n{}", self.0);
+        values.iter().sum()
     }
 }
 
@@ -57,19 +44,13 @@ fn responses(operation: &str, method: &str, status: u16) -> String {
 fn metrics_have_the_format_of_openmetrics_whatever_the_client_accepts() {
     let app = TestApp::start();
     for accept in ["*/*", "text/plain"] {
-        let response = app
-            .management("GET", "/metrics")
-            .header("Accept", accept)
-            .send();
+        let request = app.management("GET", "/metrics");
+        let response = request.header("Accept", accept).send();
         let open_metrics = "application/openmetrics-text; version=1.0.0; charset=utf-8";
         response
             .assert_status(200)
             .assert_header("Content-Type", Some(open_metrics));
-        assert!(
-            response.text().ends_with("\n# EOF\n"),
-            "{}",
-            response.text()
-        );
+        assert!(response.text().ends_with("\n# EOF\n"), "{response:?}");
     }
 }
 
@@ -77,15 +58,17 @@ fn metrics_have_the_format_of_openmetrics_whatever_the_client_accepts() {
 fn a_response_is_counted_by_operation_method_and_status() {
     let app = TestApp::start();
     let pet = app.create_pet();
-    app.get("/v1/pets").assert_status(200);
-    app.request("HEAD", "/v1/pets").send().assert_status(200);
-    app.get(&pet).assert_status(200);
-    app.anonymous("GET", &pet).send().assert_status(401);
-    // The encoded path of the list.
-    app.anonymous("HEAD", "/v1/%70ets")
-        .send()
-        .assert_status(401);
-    app.request("DELETE", &pet).send().assert_status(405);
+    for (request, status) in [
+        (app.request("GET", "/v1/pets"), 200),
+        (app.request("HEAD", "/v1/pets"), 200),
+        (app.request("GET", &pet), 200),
+        (app.anonymous("GET", &pet), 401),
+        // The encoded path of the list.
+        (app.anonymous("HEAD", "/v1/%70ets"), 401),
+        (app.request("DELETE", &pet), 405),
+    ] {
+        request.send().assert_status(status);
+    }
 
     let samples = Samples::read(&app);
     for (operation, method, status) in [
@@ -97,11 +80,8 @@ fn a_response_is_counted_by_operation_method_and_status() {
         ("getPet", "GET", 401),
         ("none", "other", 405),
     ] {
-        assert_eq!(
-            samples.http(&responses(operation, method, status)),
-            1,
-            "{operation} {method} {status}"
-        );
+        let series = responses(operation, method, status);
+        assert_eq!(samples.http(&series), 1, "{series}");
     }
     assert_eq!(samples.sum("requests_total"), 7);
     for (operation, count) in [
@@ -114,10 +94,8 @@ fn a_response_is_counted_by_operation_method_and_status() {
         assert_eq!(samples.http(&series), count, "{operation}");
     }
     // That of a valid API key.
-    assert_eq!(
-        samples.http(r#"deprecated_requests_total{operation="getPet"}"#),
-        1
-    );
+    let deprecated = r#"deprecated_requests_total{operation="getPet"}"#;
+    assert_eq!(samples.http(deprecated), 1);
 }
 
 #[test]
@@ -142,13 +120,8 @@ fn the_expected_responses_are_shown_before_the_first_request_and_management_is_n
     ] {
         assert_eq!(samples.http(&series), 0, "{series}");
     }
-    assert_eq!(
-        (
-            samples.sum("requests_total"),
-            samples.http("connections_accepted_total")
-        ),
-        (0, 0)
-    );
+    assert_eq!(samples.sum("requests_total"), 0);
+    assert_eq!(samples.http("connections_accepted_total"), 0);
 }
 
 #[test]
@@ -178,15 +151,14 @@ fn the_counts_of_all_workers_are_added_up() {
 
     let samples = Samples::read(&app);
     assert_eq!(samples.http(&responses("listPets", "GET", 200)), 100);
-    assert_eq!(
-        (
-            samples.http("connections_open"),
-            samples.http("connections_accepted_total")
-        ),
-        (4, 4)
-    );
-    // Each of the two workers has an equal share.
-    assert_eq!(samples.http("connections_limit"), 20);
+    for (series, value) in [
+        ("connections_open", 4),
+        ("connections_accepted_total", 4),
+        // Each of the two workers has an equal share.
+        ("connections_limit", 20),
+    ] {
+        assert_eq!(samples.http(series), value, "{series}");
+    }
     for worker in 0..2 {
         let series = format!(r#"animal_store_http_worker_busy_seconds_total{{worker="{worker}"}}"#);
         assert!(sample::<f64>(&samples.0, &series) > 0.0, "{series}");

@@ -24,18 +24,16 @@ fn every_link_and_location_is_absolute() {
         let location = format!("{URL}/pets/{id}");
         created.assert_header("Location", Some(&location));
     }
+    // That of the API explorer stays at its origin.
+    let root = app.anonymous("GET", "/").send();
+    root.assert_header("Location", Some("docs"));
     let list = app.get("/v1/pets?limit=1&status=sold");
     let cursor = "limit=1&status=sold&cursor=AAAAAAAAAAE";
     assert_link(&list, &format!(r#"pets?{cursor}>; rel="next""#));
     app.get(&format!("/v1/pets?{cursor}"))
         .assert_header("Link", None);
-    for (path, status) in [("/v1/pets/1", 200), ("/v1/pets/x", 404)] {
-        let found = app.get(path);
-        assert_link(
-            found.assert_status(status),
-            r#"pets>; rel="successor-version""#,
-        );
-    }
+    let found = app.get("/v1/pets/1");
+    assert_link(&found, r#"pets>; rel="successor-version""#);
 }
 
 #[test]
@@ -46,12 +44,4 @@ fn the_served_document_has_the_url_as_its_server_and_no_other_change() {
     assert_eq!(served["servers"][0]["url"], URL);
     served["servers"][0]["url"] = "v1".into();
     assert_eq!(served, document(&TestApp::start()));
-}
-
-#[test]
-fn the_api_explorer_stays_at_its_origin() {
-    let app = app();
-    app.anonymous("GET", "/")
-        .send()
-        .assert_header("Location", Some("docs"));
 }

@@ -1,6 +1,7 @@
 //! Requests as bytes, and checks of the responses to them.
 
 use animal_store_test_servers::{RawConnection, Response};
+use serde_json::Value;
 
 use crate::test_app::{TOKEN, TestApp};
 
@@ -60,15 +61,23 @@ pub(crate) fn statuses(responses: &[Response]) -> Vec<u16> {
     responses.iter().map(|response| response.status).collect()
 }
 
+/// The next response, which has no body if the request was a HEAD.
+#[track_caller]
+pub(crate) fn response_to(method: &str, connection: &mut RawConnection) -> Response {
+    if method == "HEAD" {
+        connection.response_to_head()
+    } else {
+        connection.response()
+    }
+}
+
 /// The names of all pets, listed on another connection.
 #[track_caller]
 pub(crate) fn names(app: &TestApp) -> Vec<String> {
     let pets = app.get("/v1/pets?limit=100").assert_status(200).json();
-    pets.as_array()
-        .expect("an array")
-        .iter()
-        .map(|pet| pet["name"].as_str().expect("a name").to_owned())
-        .collect()
+    let pets: Vec<Value> = serde_json::from_value(pets).expect("an array");
+    let name = |pet: &Value| pet["name"].as_str().expect("a name").to_owned();
+    pets.iter().map(name).collect()
 }
 
 /// Asserts that the service responds on another connection, and that no pet was created.

@@ -8,44 +8,20 @@ use crate::{
 #[test]
 fn every_invalid_member_or_parameter_is_named_in_one_response() {
     let app = TestApp::start();
-    let message = app
-        .post(r#"{"status":null,"categoryId":"7","name":" "}"#)
-        .assert_error(400, "invalid_body");
+    let refused = app.post(r#"{"status":null,"categoryId":"7","name":" "}"#);
     assert_eq!(
-        message,
-        "name must not be blank; categoryId must be a 64-bit integer; status must be one of available, pending, sold, or left out"
+        refused.assert_error(400, "invalid_body"),
+        "name must not be blank; categoryId must be a 64-bit integer; status must be one of available, pending, sold, \
+         or left out"
     );
-    let message = app
-        .get("/v1/pets?cursor=x&status=x&limit=101")
-        .assert_error(400, "invalid_query");
+    let refused = app.get("/v1/pets?cursor=x&status=x&limit=101");
     assert_eq!(
-        message,
+        refused.assert_error(400, "invalid_query"),
         "limit must be a whole number from 1 to 100; status must be one of available, pending, sold; \
          cursor must be taken from a next link"
     );
     app.post("{").assert_error(400, "invalid_body");
     assert_no_pet(&app);
-}
-
-#[test]
-fn a_body_needs_a_json_type_and_no_coding() {
-    let app = TestApp::start();
-    let post = || app.request("POST", "/v1/pets");
-
-    let untyped = post().body(PET).send();
-    untyped
-        .assert_header("Accept-Encoding", None)
-        .assert_error(415, "unsupported_media_type");
-    let encoded = post().header("Content-Encoding", "gzip").json(PET).send();
-    encoded
-        .assert_header("Accept-Encoding", Some("identity"))
-        .assert_error(415, "unsupported_media_type");
-    assert_no_pet(&app);
-    post()
-        .header("Content-Type", "application/vnd.pets+json; charset=utf-8")
-        .body(PET)
-        .send()
-        .assert_status(201);
 }
 
 #[test]
@@ -55,10 +31,9 @@ fn a_body_has_at_most_the_configured_number_of_bytes() {
         let app = TestApp::start_with(keys);
         for (bytes, status) in [(max, 201), (max + 1, 413)] {
             app.post(pet_of(bytes)).assert_status(status);
-            let chunked = app
-                .request("POST", "/v1/pets")
-                .header("Content-Type", "application/json");
-            chunked.chunked(pet_of(bytes)).send().assert_status(status);
+            let create = app.request("POST", "/v1/pets");
+            let create = create.header("Content-Type", "application/json");
+            create.chunked(pet_of(bytes)).send().assert_status(status);
         }
     }
 }
@@ -67,11 +42,8 @@ fn a_body_has_at_most_the_configured_number_of_bytes() {
 fn the_idempotency_key_is_read_from_its_header_without_white_space_around_it() {
     let app = TestApp::start();
     let create = |key: &str| {
-        app.send(with_lines(
-            &post("Rex"),
-            &format!("Idempotency-Key:{key}\r\n"),
-        ))
-        .response()
+        let line = format!("Idempotency-Key:{key}\r\n");
+        app.send(with_lines(&post("Rex"), &line)).response()
     };
 
     create("a b").assert_error(400, "invalid_header");

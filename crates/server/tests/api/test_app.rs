@@ -116,18 +116,12 @@ impl TestApp {
     /// Creates pets, the status being `available`, `pending` and `sold` in rotation, and returns their ids.
     #[track_caller]
     pub(crate) fn create_pets(&self, count: usize) -> Vec<i64> {
-        let create = |status: &str| {
-            let pet = self.create(format!(
-                r#"{{"name":"Rex","categoryId":1,"status":"{status}"}}"#
-            ));
-            pet["id"].as_i64().expect("an id")
+        let create = |status: &&str| {
+            let pet = format!(r#"{{"name":"Rex","categoryId":1,"status":"{status}"}}"#);
+            self.create(pet)["id"].as_i64().expect("an id")
         };
-        ["available", "pending", "sold"]
-            .into_iter()
-            .cycle()
-            .take(count)
-            .map(create)
-            .collect()
+        let statuses = ["available", "pending", "sold"];
+        statuses.iter().cycle().take(count).map(create).collect()
     }
 
     /// A connection for any bytes.

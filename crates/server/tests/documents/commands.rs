@@ -147,11 +147,10 @@ fn blocks(text: &str) -> BTreeMap<String, String> {
 
 /// Returns the commands of the program in a block, such as `keys`.
 fn commands(block: &str) -> impl Iterator<Item = &str> {
-    let arguments = block.lines().filter_map(|line| {
-        let start = ["animal-store ", "cargo run -- "];
-        start
-            .iter()
-            .find_map(|start| Some(line.rsplit_once(start)?.1))
+    let starts = ["animal-store ", "cargo run -- "];
+    let arguments = block.lines().filter_map(move |line| {
+        let mut ends = starts.iter().filter_map(|start| line.rsplit_once(start));
+        Some(ends.next()?.1)
     });
     let first = arguments.filter_map(|arguments| arguments.split_whitespace().next());
     first.filter(|word| word.starts_with(|letter: char| letter.is_ascii_lowercase()))

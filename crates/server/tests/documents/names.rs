@@ -32,48 +32,39 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 
 /// A symbol that a document names in a file.
 #[derive(Debug)]
-struct Named {
-    symbol: String,
-    file: String,
+struct Named<'a> {
+    symbol: &'a str,
+    file: &'a str,
 }
 
-impl Named {
-    fn new(symbol: &str, file: &str) -> Self {
-        Self {
-            symbol: symbol.to_owned(),
-            file: file.to_owned(),
-        }
-    }
-
+impl Named<'_> {
     /// Returns whether a file of this name contains each word of the symbol.
     fn exists(&self, sources: &BTreeMap<PathBuf, String>) -> bool {
-        let mut files = sources
-            .iter()
-            .filter(|(path, _)| path.ends_with(&self.file));
-        files.any(|(_, text)| {
-            words(&self.symbol).all(|symbol| words(text).any(|word| word == symbol))
-        })
+        let has_word = |text: &str, word: &str| words(text).any(|found| found == word);
+        let has_symbol = |text: &str| words(self.symbol).all(|word| has_word(text, word));
+        let mut sources = sources.iter();
+        sources.any(|(path, text)| path.ends_with(self.file) && has_symbol(text))
     }
 }
 
 /// Finds `symbol` in `file.rs`.
-fn named_in_sentences(text: &str) -> Vec<Named> {
+fn named_in_sentences(text: &str) -> Vec<Named<'_>> {
     let parts: Vec<_> = text.split('`').collect();
     let mut named = Vec::new();
-    for (index, window) in parts.windows(3).enumerate() {
-        let [symbol, between, file] = window else {
+    // Code, text, and code.
+    for window in parts[1..].windows(3).step_by(2) {
+        let [symbol, between, file] = *window else {
             continue;
         };
-        let is_code = index % 2 == 1;
-        if is_code && ["in", "in ["].contains(&between.trim()) && is_source(file) {
-            named.push(Named::new(symbol, file));
+        if ["in", "in ["].contains(&between.trim()) && is_source(file) {
+            named.push(Named { symbol, file });
         }
     }
     named
 }
 
 /// Finds the list items that begin with a file: `file.rs`: its `symbol`, and `another`.
-fn named_in_lists(text: &str) -> Vec<Named> {
+fn named_in_lists(text: &str) -> Vec<Named<'_>> {
     let mut named = Vec::new();
     for item in text.split("\n- `").skip(1) {
         let end = ["\n- ", "\n\n"].map(|end| item.find(end).unwrap_or(item.len()));
@@ -87,7 +78,7 @@ fn named_in_lists(text: &str) -> Vec<Named> {
         };
         if is_source(file) && !file.contains('`') {
             let symbols = code(text).filter(is_symbol);
-            named.extend(symbols.map(|symbol| Named::new(symbol, file)));
+            named.extend(symbols.map(|symbol| Named { symbol, file }));
         }
     }
     named
@@ -137,10 +128,9 @@ fn a_symbol_that_is_not_in_its_file_is_found() {
     let text = "`NewPet::parse` in `src/pet.rs`, `New` in\n`pet.rs`\n- `pet.rs`: `NewPet`, `a b`,\n  `fields`\n\n`x`";
     let mut named = named_in_sentences(text);
     named.extend(named_in_lists(text));
-    let found: Vec<_> = named
-        .iter()
-        .map(|named| (&*named.symbol, named.exists(&sources)))
-        .collect();
+    let found = named.iter();
+    let found = found.map(|named| (named.symbol, named.exists(&sources)));
+    let found: Vec<_> = found.collect();
     let expected = [
         ("NewPet::parse", true),
         ("New", false),

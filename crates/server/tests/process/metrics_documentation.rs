@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use animal_store_test_servers::{HttpClient, PgDatabase, RedisSpace};
+use animal_store_test_servers::{PgDatabase, RedisSpace};
 
 use crate::{program::Program, tls};
 
@@ -14,17 +14,14 @@ fn row(family: &str) -> String {
     let (name, help) = help.split_once(' ').expect("a name and a help");
     let (kind, samples) = samples.split_once('\n').expect("a type and samples");
     let kind = kind.strip_prefix(name).expect("the same name");
-    let labels = samples
-        .lines()
-        .find_map(|line| line.split_once('{'))
-        .map_or("", |(_, labels)| labels);
-    let labels = labels
+    let first = samples.lines().find_map(|line| line.split_once('{'));
+    let names = first
+        .map_or("", |(_, labels)| labels)
         .split("\",")
-        .filter_map(|label| label.split_once('='))
-        .map(|(label, _)| label);
-    let labels: Vec<_> = labels
-        .filter(|label| *label != "le")
-        .map(|label| format!(" `{label}`"))
+        .filter_map(|label| Some(label.split_once('=')?.0));
+    let labels: Vec<_> = names
+        .filter(|name| *name != "le")
+        .map(|name| format!(" `{name}`"))
         .collect();
     let suffix = if kind == " counter" { "_total" } else { "" };
     format!(
@@ -37,27 +34,20 @@ fn row(family: &str) -> String {
 /// A metric has several rows if its meaning depends on the backend.
 #[test]
 fn the_document_lists_exactly_the_metrics_of_the_service() {
-    let (database, space) = (PgDatabase::new(), RedisSpace::new());
+    let database = PgDatabase::new();
+    let space = RedisSpace::new();
     let servers = Program::with_redis(&space)
         .set("storage.backend", "postgres")
         .set("storage.postgres.url", database.url());
     let mut found = BTreeSet::new();
     for program in [servers, tls::program().0, Program::with_file()] {
-        let mut running = program.start();
-        let response = HttpClient::new(running.management_address()).get("/metrics");
-        let rows: Vec<_> = response
-            .assert_status(200)
-            .text()
-            .split("# HELP ")
-            .skip(1)
-            .map(row)
-            .collect();
-        assert_eq!(
-            rows.iter().collect::<BTreeSet<_>>().len(),
-            rows.len(),
-            "a metric is given twice: {rows:#?}"
-        );
-        found.extend(rows);
+        let metrics = program.start().management().get("/metrics");
+        let rows = metrics.assert_status(200).text().split("# HELP ").skip(1);
+        let mut names = BTreeSet::new();
+        for row in rows.map(row) {
+            assert!(names.insert(row.clone()), "{row} is given twice");
+            found.insert(row);
+        }
     }
 
     let documented = DOCUMENTATION.lines().filter(|line| line.starts_with("| `"));

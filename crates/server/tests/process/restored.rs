@@ -45,11 +45,7 @@ fn the_first_start_on_a_backup_warns_and_later_ones_do_not() {
 #[test]
 fn each_copy_from_a_backup_has_its_pets_and_warns_unless_it_copies_no_keys() {
     let (store, token) = restored();
-    for (option, warns, expected) in [
-        ("", true, 200),
-        ("", true, 200),
-        ("--without-keys", false, 401),
-    ] {
+    for (option, warns, expected) in [("", true, 200), ("--without-keys", false, 401)] {
         let target = Store::sqlite();
         let copied = copy(&store, &target).args(option).succeed();
         copied.assert_has("pets: 1, 1 of them added");

@@ -2,8 +2,8 @@
 
 use crate::{
     raw_requests::{
-        assert_ends, assert_goes_on, assert_no_pet, assert_refused, fields, get, names, pet, post,
-        post_head, smuggled, statuses,
+        assert_ends, assert_goes_on, assert_no_pet, assert_refused, get, names, pet, post,
+        post_head, response_to, smuggled, statuses, with_lines,
     },
     test_app::TestApp,
 };
@@ -31,16 +31,9 @@ fn the_body_of_a_request_that_needs_none_is_not_a_request() {
             ("OPTIONS", 405),
             ("X-UNKNOWN", 405),
         ] {
-            let mut connection = app.send(format!(
-                "{method} /v1/pets/0 HTTP/1.1\r\n{}{lines}\r\n{body}",
-                fields()
-            ));
-            let response = if method == "HEAD" {
-                connection.response_to_head()
-            } else {
-                connection.response()
-            };
-            response.assert_status(status);
+            let head = with_lines(&get("/v1/pets/0"), &lines).replacen("GET", method, 1);
+            let mut connection = app.send(head + &body);
+            response_to(method, &mut connection).assert_status(status);
             assert_goes_on(&mut connection);
         }
     }
@@ -91,17 +84,12 @@ fn a_length_with_leading_zeros_or_spaces_counts_the_same_bytes() {
 #[test]
 fn a_body_above_the_bound_is_a_413_before_its_end_and_ends_the_connection() {
     let app = TestApp::start();
-    for length in [
-        "16385",
-        "9223372036854775807",
-        "9223372036854775808",
-        "18446744073709551615",
-    ] {
-        let mut connection =
-            app.send(post_head(&format!("Content-Length: {length}\r\n")) + &pet("Rex"));
+    let lengths = "16385 9223372036854775807 9223372036854775808 18446744073709551615";
+    for length in lengths.split(' ') {
+        let head = post_head(&format!("Content-Length: {length}\r\n"));
+        let mut connection = app.send(head + &pet("Rex"));
         let response = connection.response();
-        response.assert_error(413, "payload_too_large");
-        assert_ends(&mut connection, &response);
+        assert_ends(&mut connection, response.assert_status(413));
     }
     let largest_chunk = chunked("ffffffffffffffff\r\n") + &" ".repeat(17 * 1024);
     assert_refused(&app, largest_chunk, 413).assert_error(413, "payload_too_large");
@@ -114,11 +102,13 @@ fn a_valid_chunked_body_creates_a_pet() {
     let mut connection = app.connect();
     let body = pet("Rex");
     let (left, right) = body.split_at(7);
-    let (l, r, all) = (left.len(), right.len(), body.len());
+    let left = format!("{:x};name=value\r\n{left}\r\n", left.len());
+    let right = format!("{:x};a;b=\"c\"\r\n{right}\r\n", right.len());
+    let all = body.len();
     let valid = [
         format!("{all:x}\r\n{body}\r\n0\r\n\r\n"),
         format!("0000{all:x}\r\n{body}\r\n000\r\n\r\n"),
-        format!("{l:x};name=value\r\n{left}\r\n{r:x};a;b=\"c\"\r\n{right}\r\n0;last\r\n\r\n"),
+        left + &right + "0;last\r\n\r\n",
         format!("{all:x} ; name = value\r\n{body}\r\n0\r\n\r\n"),
         format!("{all:x};name=\"a\\\"b\"\r\n{body}\r\n0\r\nTrailer: a b\r\nEmpty:\r\n\r\n"),
         // A trailer is neither a header nor a request.
@@ -138,16 +128,14 @@ fn a_valid_chunked_body_creates_a_pet() {
 fn an_invalid_chunk_is_a_400_and_ends_the_connection() {
     let app = TestApp::start();
     let body = pet("Rex");
-    let length = body.len();
+    let sized = |length: usize| format!("{length:x}\r\n{body}\r\n");
     // The unit tests of `http1/src/framing` cover the grammar.
     for invalid in [
         "zz\r\n".to_owned(),
-        format!("{length:x}\n{body}\n0\n\n"),
         // Fewer bytes than the size, and more.
-        format!("{:x}\r\n{body}\r\n0\r\n\r\n", length + 1),
-        format!("{:x}\r\n{body}\r\n0\r\n\r\n", length - 1),
-        format!("{length:x}\r\n{body}\r\n0\r\n\n"),
-        format!("{length:x}\r\n{body}\r\n0\r\nTrailer : a\r\n\r\n"),
+        sized(body.len() + 1) + "0\r\n\r\n",
+        sized(body.len() - 1) + "0\r\n\r\n",
+        sized(body.len()) + "0\r\n\n",
     ] {
         assert_refused(&app, chunked(&invalid), 400).assert_error(400, "malformed_request");
     }

@@ -8,7 +8,7 @@ use proptest::{
 };
 
 use crate::{
-    raw_requests::{fields, get, pet},
+    raw_requests::{fields, get, pet, response_to},
     test_app::TestApp,
 };
 
@@ -125,11 +125,7 @@ fn a_connection_ends_only_after_a_response_that_says_so() {
         for (method, request) in requests {
             connection.send(&request);
             let response = loop {
-                let response = if method == "HEAD" {
-                    connection.response_to_head()
-                } else {
-                    connection.response()
-                };
+                let response = response_to(method, &mut connection);
                 if response.status != 100 {
                     break response;
                 }

@@ -6,10 +6,10 @@ use crate::{
 };
 
 #[track_caller]
-fn assert_all_refused<Bytes: AsRef<[u8]>>(status: u16, requests: impl IntoIterator<Item = Bytes>) {
+fn assert_all_refused<Bytes: AsRef<[u8]>>(requests: impl IntoIterator<Item = Bytes>) {
     let app = TestApp::start();
     for request in requests {
-        let _ = assert_refused(&app, request, status);
+        let _ = assert_refused(&app, request, 400);
     }
 }
 
@@ -27,16 +27,11 @@ fn a_length_that_is_ambiguous_or_not_plain_digits_is_refused() {
         format!("+{right}"),
         format!("0x{right:x}"),
         format!("{right}e0"),
-        "-0".to_owned(),
-        "\u{662}".to_owned(),
-        String::new(),
-        // One more than the largest 64-bit number.
-        "18446744073709551616".to_owned(),
     ];
-    assert_all_refused(
-        400,
-        lengths.map(|length| post_head(&format!("Content-Length: {length}\r\n")) + &body),
-    );
+    // The last one is one more than the largest 64-bit number.
+    let others = ["-0", "\u{662}", "", "18446744073709551616"].map(str::to_owned);
+    let head = |length| post_head(&format!("Content-Length: {length}\r\n")) + &body;
+    assert_all_refused(lengths.into_iter().chain(others).map(head));
 }
 
 #[test]
@@ -65,10 +60,9 @@ fn a_body_with_another_end_than_a_length_or_chunks_is_refused() {
         "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n",
         "",
     ];
-    let requests = http_1_1.into_iter().map(post_head);
-    let requests =
-        requests.chain(http_1_0.map(|lines| post_head(lines).replacen("HTTP/1.1", "HTTP/1.0", 1)));
-    assert_all_refused(400, requests.map(|head| head + "0\r\n\r\n"));
+    let http_1_0 = http_1_0.map(|lines| post_head(lines).replacen("HTTP/1.1", "HTTP/1.0", 1));
+    let requests = http_1_1.into_iter().map(post_head).chain(http_1_0);
+    assert_all_refused(requests.map(|head| head + "0\r\n\r\n"));
 }
 
 #[test]
@@ -87,11 +81,9 @@ fn a_first_line_that_is_not_http_1_is_refused() {
         "HTTP/1.1 200 OK",
         "PRI * HTTP/2.0",
     ];
-    let lines = lines
-        .into_iter()
-        .map(str::to_owned)
-        .chain(versions.map(|version| format!("GET /v1/pets {version}")));
-    assert_all_refused(400, lines.map(|line| format!("{line}\r\n{}\r\n", fields())));
+    let versions = versions.map(|version| format!("GET /v1/pets {version}"));
+    let lines = lines.map(str::to_owned).into_iter().chain(versions);
+    assert_all_refused(lines.map(|line| format!("{line}\r\n{}\r\n", fields())));
 }
 
 #[test]
@@ -103,21 +95,17 @@ fn bytes_that_are_not_http_are_refused() {
         &[0x5a; 256],
     ]
     .concat();
-    assert_all_refused(
-        400,
-        [
-            garbage,
-            client_hello,
-            b"\xff".repeat(1024),
-            b"SSH-2.0-OpenSSH_9.2\r\n".to_vec(),
-        ],
-    );
+    assert_all_refused([
+        garbage,
+        client_hello,
+        b"\xff".repeat(1024),
+        b"SSH-2.0-OpenSSH_9.2\r\n".to_vec(),
+    ]);
 }
 
 #[test]
 fn forbidden_characters_in_a_field_are_refused() {
     assert_all_refused(
-        400,
         [
             "X-Nul: a\0b\r\n",
             "X-\0Nul: a\r\n",
@@ -139,37 +127,24 @@ fn forbidden_characters_in_a_field_are_refused() {
 fn a_request_needs_exactly_one_valid_host() {
     let hosts = [
         "",
-        "a\r\nHost: a",
-        "a\r\nHost: b",
-        "a\r\nhost: b",
-        "store example",
-        "user@store",
+        "Host: a\r\nHost: a\r\n",
+        "Host: a\r\nHost: b\r\n",
+        "Host: a\r\nhost: b\r\n",
+        "Host: store example\r\n",
+        "Host: user@store\r\n",
     ];
-    let host = |value: &str| {
-        if value.is_empty() {
-            String::new()
-        } else {
-            format!("Host: {value}\r\n")
-        }
-    };
-    assert_all_refused(
-        400,
-        hosts.map(|value| get("/v1/pets").replacen("Host: store.example\r\n", &host(value), 1)),
-    );
+    let request = get("/v1/pets");
+    assert_all_refused(hosts.map(|lines| request.replacen("Host: store.example\r\n", lines, 1)));
 }
 
 #[test]
 fn a_target_has_at_most_8_kib_and_a_head_at_most_32() {
     let app = TestApp::start();
-    let target = |bytes: usize| {
-        get(&format!(
-            "/v1/pets?{}",
-            "x".repeat(bytes - "/v1/pets?".len())
-        ))
-    };
+    let list = get("/v1/pets");
+    let target = |bytes: usize| get(&format!("{:x<bytes$}", "/v1/pets?"));
     let head = |bytes: usize| {
-        let padding = bytes - get("/v1/pets").len() - "X: \r\n".len();
-        with_lines(&get("/v1/pets"), &format!("X: {}\r\n", "x".repeat(padding)))
+        let padding = "x".repeat(bytes - list.len() - "X: \r\n".len());
+        with_lines(&list, &format!("X: {padding}\r\n"))
     };
 
     for accepted in [target(8 * 1024), head(32 * 1024)] {
@@ -204,5 +179,5 @@ fn a_line_that_ends_in_a_lone_line_feed_is_refused() {
         parts.join("\r\n")
     };
     let requests = (0..lines).map(bare).chain([request.replace("\r\n", "\n")]);
-    assert_all_refused(400, requests);
+    assert_all_refused(requests);
 }

@@ -8,14 +8,10 @@ use crate::test_app::TestApp;
 #[track_caller]
 fn next(response: &Response) -> Option<String> {
     let link = response.header("Link")?;
-    let target = link
-        .strip_prefix('<')
-        .and_then(|link| link.strip_suffix(r#">; rel="next""#));
-    Some(
-        target
-            .unwrap_or_else(|| panic!("{link} is no next link"))
-            .to_owned(),
-    )
+    let target = link.strip_prefix('<');
+    let target = target.and_then(|link| link.strip_suffix(r#">; rel="next""#));
+    let target = target.unwrap_or_else(|| panic!("{link} is no next link"));
+    Some(target.to_owned())
 }
 
 /// Follows every link from this query on. Returns the ids of each page.
@@ -50,9 +46,7 @@ fn following_the_links_returns_every_pet_of_the_filter_exactly_once() {
         ("", ids.chunks(20)),
         ("?status=sold&limit=6", sold.chunks(6)),
     ] {
-        assert_eq!(
-            pages(&app, query),
-            expected.map(<[_]>::to_vec).collect::<Vec<_>>()
-        );
+        let pages = pages(&app, query);
+        assert!(pages.iter().eq(expected), "{query}: {pages:?}");
     }
 }

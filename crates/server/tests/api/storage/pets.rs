@@ -28,22 +28,14 @@ fn a_created_pet_is_returned_by_its_id_and_in_lists_of_its_status() {
     });
 
     for pet in &created {
-        assert_eq!(
-            app.get(&format!("/v1/pets/{}", pet["id"]))
-                .assert_status(200)
-                .json(),
-            *pet
-        );
+        let found = app.get(&format!("/v1/pets/{}", pet["id"]));
+        assert_eq!(found.assert_status(200).json(), *pet);
     }
-    assert_eq!(
-        app.get("/v1/pets").assert_status(200).json(),
-        json!(created)
-    );
-    assert!(app.get("/v1/pets").ids().is_sorted());
-    assert_eq!(
-        app.get("/v1/pets?status=sold").json(),
-        json!([created[0], created[4]])
-    );
+    let list = app.get("/v1/pets");
+    assert_eq!(list.assert_status(200).json(), json!(created));
+    assert!(list.ids().is_sorted());
+    let sold = app.get("/v1/pets?status=sold").json();
+    assert_eq!(sold, json!([created[0], created[4]]));
     for id in [created[4]["id"].as_i64().expect("an id") + 1, i64::MAX] {
         app.get(&format!("/v1/pets/{id}"))
             .assert_error(404, "pet_not_found");
