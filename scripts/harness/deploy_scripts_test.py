@@ -16,7 +16,10 @@ from harness.tool import REPOSITORY, service_program
 BACKUP = REPOSITORY / "deploy/backup/animal-store-backup"
 REHEARSE = REPOSITORY / "deploy/backup/animal-store-rehearse-restore"
 CREATE_SECRETS = REPOSITORY / "deploy/compose/create-secrets"
-NAMES = ("plain", "with  spaces", "it's \"quoted\" $HOME `id` \\n", "-rf", "-", "*", "line\nbreak", "line break\n", "two\npets: 7", "a?b%41")
+NAMES = (
+    "plain", "with  spaces", "it's \"quoted\" $HOME `id` \\n", "-rf", "-", "*", "line\nbreak", "line break\n",
+    "two\npets: 7", "a?b%41",
+)
 PET = '{"name":"Rex","categoryId":1}\n'
 # `date` of another day: $OFFSET seconds later.
 DATE = """#!/bin/sh
@@ -90,8 +93,8 @@ class DeployScripts(unittest.TestCase):
     def test_only_backups_are_counted_and_deleted(self) -> None:
         (self.folder / "x").mkdir()
         others = [
-            "animal-store-notADateTatAll.db", "animal-store-20200101T000000Z.db.old", "animal-store-2020010\nT000000Z.db",
-            "store.db",
+            "animal-store-notADateTatAll.db", "animal-store-20200101T000000Z.db.old",
+            "animal-store-2020010\nT000000Z.db", "store.db",
         ]
         for name in others:
             (self.folder / "x" / name).touch()
@@ -122,7 +125,9 @@ class DeployScripts(unittest.TestCase):
         kept = {self.back_up("x", days=day) for day in (400, 0)}
         self.run_in_folder(BACKUP, "x", 1, "--config", "missing.toml", code=1)
         self.assertEqual(kept, self.backups("x"))
-        self.assertIn("_success 0\n", (self.folder / "x/animal-store-backup.prom").read_text())
+        metrics = (self.folder / "x/animal-store-backup.prom").read_text()
+        self.assertIn("_success 0\n", metrics)
+        self.assertIn("_pets 1\n", metrics)
 
     def test_a_number_of_backups_that_is_none_is_refused(self) -> None:
         for keep in ("", "0", "-1", "+2", "07", "two", "2 3", "2\n"):

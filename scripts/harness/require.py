@@ -12,8 +12,8 @@ import sys
 
 # Debian packages that have no program of their name: another one that they have.
 PROGRAMS = {
-    "binutils": "strip", "dpkg-dev": "dpkg-shlibdeps", "golang-go": "go", "iproute2": "ip", "nodejs": "node", "procps": "pkill",
-    "prometheus-alertmanager": "amtool", "systemd-container": "systemd-nspawn", "xz-utils": "xz",
+    "binutils": "strip", "dpkg-dev": "dpkg-shlibdeps", "golang-go": "go", "iproute2": "ip", "nodejs": "node",
+    "procps": "pkill", "prometheus-alertmanager": "amtool", "systemd-container": "systemd-nspawn", "xz-utils": "xz",
 }
 # Other requirements: the packages, and a command that succeeds if they are there.
 PACKAGES = {
