@@ -109,7 +109,7 @@ fn a_file_that_cannot_be_used_is_reported_beside_other_errors_of_its_section() {
         "http.tls.cert_file",
         "http.workers",
         "keys.redis.lease",
-        "keys.redis.url",
+        "keys.redis.url_file",
     ];
     assert_eq!(names, expected, "{errors}");
 }
