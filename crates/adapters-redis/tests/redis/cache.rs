@@ -11,34 +11,26 @@ use futures_util::{FutureExt, future::join_all};
 use crate::{
     requests::{
         Accepted, Failed, Refused, becomes, cached, changes_to, find_in_memory, pause, use_token,
-        wait_until,
     },
     setup::{Proxied, add, long_lease, long_timeouts, name, run},
 };
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_cached_token_sends_nothing_to_redis() {
     let proxied = Proxied::new(long_timeouts()).await;
     proxied.keys.add("key", "token").await;
     for (token, outcome) in [("token", Accepted), ("invented", Refused)] {
-        wait_until("it is cached", async || {
-            cached(&proxied.directory, token) == Some(outcome)
-        })
-        .await;
-        let counts = || {
-            let [hits, misses] =
-                ["hit", "miss"].map(|result| format!("cache_lookups_total{{result=\"{result}\"}}"));
-            (
-                proxied.metric(&hits),
-                proxied.metric(&misses),
-                proxied.lookups(),
-            )
-        };
-        let (hits, misses, lookups) = counts();
+        proxied.becomes_cached(token, outcome).await;
+        let count = |result| proxied.metric(&format!("cache_lookups_total{{result=\"{result}\"}}"));
+        let hits = count("hit");
+        let misses = count("miss");
+        let lookups = proxied.lookups();
         for _ in 0..1000 {
             assert_eq!(use_token(&proxied.directory, token).await, outcome);
         }
-        assert_eq!(counts(), (hits + 1000, misses, lookups), "{token}");
+        assert_eq!(count("hit"), hits + 1000, "{token}");
+        assert_eq!(count("miss"), misses, "{token}");
+        assert_eq!(proxied.lookups(), lookups, "{token}");
     }
     let in_memory = |token| find_in_memory(&proxied.directory, token);
     assert_eq!(["token", "invented"].map(in_memory), [true, false]);
@@ -48,7 +40,7 @@ async fn a_cached_token_sends_nothing_to_redis() {
 }
 
 /// An operator may change or delete a token without this program.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_token_that_is_deleted_by_hand_is_refused() {
     let proxied = Proxied::new(long_timeouts()).await;
     let commands = [
@@ -68,10 +60,11 @@ async fn a_token_that_is_deleted_by_hand_is_refused() {
 }
 
 /// Redis sends no invalidation: the cache holds the expiry.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_cached_token_expires_in_time_without_redis() {
     // A busy machine uses a token within the lifetime. The clocks of Redis and of this process may differ a little.
-    let (lifetime, clock) = (Duration::from_secs(4), Duration::from_millis(50));
+    let lifetime = Duration::from_secs(4);
+    let clock = Duration::from_millis(50);
     let proxied = Proxied::new(long_lease()).await;
     let earliest = Instant::now() + lifetime;
     proxied
@@ -79,10 +72,7 @@ async fn a_cached_token_expires_in_time_without_redis() {
         .change(add("key", "token", Some(lifetime)))
         .await;
     let latest = Instant::now() + lifetime;
-    wait_until("it is cached", async || {
-        cached(&proxied.directory, "token") == Some(Accepted)
-    })
-    .await;
+    proxied.becomes_cached("token", Accepted).await;
     proxied.proxy.freeze();
     let mut used = Instant::now();
     while cached(&proxied.directory, "token") == Some(Accepted) {
@@ -94,7 +84,7 @@ async fn a_cached_token_expires_in_time_without_redis() {
     assert_eq!(use_token(&proxied.directory, "token").await, Failed);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn invented_tokens_do_not_evict_those_of_keys() {
     let proxied = Proxied::new(RedisSettings {
         max_known: 10,
@@ -118,7 +108,7 @@ async fn invented_tokens_do_not_evict_those_of_keys() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn tokens_beyond_the_capacity_are_looked_up_and_not_cached() {
     let proxied = Proxied::new(RedisSettings {
         max_known: 10,
@@ -148,7 +138,7 @@ async fn tokens_beyond_the_capacity_are_looked_up_and_not_cached() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn concurrent_requests_with_one_token_share_one_lookup() {
     let mut proxied = Proxied::new(long_timeouts()).await;
     let directory = Arc::clone(&proxied.directory);

@@ -90,7 +90,7 @@ fn server_with_user(password: &str) -> RedisServer {
     server
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_unix_socket_works() {
     let server = server_with_user("secret");
     let url = format!("unix://{}", server.socket().display());
@@ -108,7 +108,7 @@ async fn a_unix_socket_works() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn users_passwords_and_databases_work() {
     let server = server_with_user("s:e/c@r et");
     let at = |login: &str| endpoint(&format!("redis://{login}localhost:{}", server.port()));
@@ -153,7 +153,7 @@ fn server_that_responds(response: &'static str) -> RedisEndpoint {
     endpoint(&format!("redis://{address}"))
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn another_kind_of_server_is_not_taken_for_redis() {
     let http = server_that_responds("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
     fails(http, "does not respond like Redis: check the address").await;
@@ -182,7 +182,7 @@ pub(crate) fn tls(authority: Option<&Certificates>, client: Option<&Certificates
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn tls_works_only_with_the_right_certificates() {
     const SERVER: &str = "; check keys.redis.tls_ca_file and the host in the URL";
     const CLIENT: &str = "; check keys.redis.tls_cert_file";
@@ -227,7 +227,7 @@ async fn tls_works_only_with_the_right_certificates() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn certificates_are_refused_without_tls_or_if_they_are_not_valid() {
     let server = RedisServer::with_tls();
     let certificates = server.certificates();

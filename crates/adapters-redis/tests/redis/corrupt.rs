@@ -62,7 +62,7 @@ impl Corrupted {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_value_that_is_not_a_token_is_an_error() {
     let corrupted = Corrupted::new();
     let directory = corrupted.keys.directory().await;
@@ -85,7 +85,7 @@ async fn a_value_that_is_not_a_token_is_an_error() {
 }
 
 /// A hash that was written by hand may have no other fields. Unknown scopes are ignored.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_token_is_found_by_id_label_and_scopes_alone() {
     let corrupted = Corrupted::new();
     let directory = corrupted.keys.directory().await;
@@ -100,7 +100,7 @@ async fn a_token_is_found_by_id_label_and_scopes_alone() {
     assert_eq!(key.scopes, Scopes::from_iter([Scope::Write]));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_store_reports_an_invalid_token_with_its_key_and_changes_nothing() {
     let created = "redis.call('HSET', KEYS[1], 'id', 'key', 'label', 'label', 'scopes', 'read,write', 'created', 'x')";
     for corruption in CORRUPTIONS.into_iter().chain([created]) {
@@ -128,7 +128,7 @@ async fn a_store_reports_an_invalid_token_with_its_key_and_changes_nothing() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_key_is_revoked_even_if_one_of_its_tokens_is_not_valid() {
     for corruption in CORRUPTIONS {
         for bad in ["old", "new"] {
@@ -153,7 +153,7 @@ async fn a_key_is_revoked_even_if_one_of_its_tokens_is_not_valid() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn an_invalid_index_is_an_error_and_not_an_empty_list() {
     let corrupted = Corrupted::new();
     corrupted.keys.add("key", "token").await;

@@ -27,7 +27,7 @@ fn admin(server: &RedisServer) -> Keys {
     Keys::at(&server.url(), long_timeouts())
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_healthy_server_has_no_finding_but_ok_and_is_not_changed() {
     let server = durable();
     admin(&server).add("key", "token").await;
@@ -45,7 +45,7 @@ async fn a_healthy_server_has_no_finding_but_ok_and_is_not_changed() {
     assert_eq!(run(&server, "DEBUG DIGEST"), before);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn what_the_documented_user_may_not_read_is_unknown() {
     let server = durable();
     admin(&server).add("key", "token").await;
@@ -71,7 +71,7 @@ async fn what_the_documented_user_may_not_read_is_unknown() {
     assert_eq!(conspicuous(&found), [""; 0], "{found:#?}");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn each_missing_permission_is_found() {
     let server = durable();
     for permission in READER.split(' ') {
@@ -98,7 +98,7 @@ async fn each_missing_permission_is_found() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_server_without_keys_a_replica_and_a_cluster_are_found() {
     let server = RedisServer::start();
     let found = admin(&server).diagnose().await;
@@ -125,7 +125,7 @@ async fn a_server_without_keys_a_replica_and_a_cluster_are_found() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn settings_with_which_keys_can_be_lost_are_found() {
     let server = RedisServer::start();
     let keys = admin(&server);
@@ -169,7 +169,7 @@ async fn settings_with_which_keys_can_be_lost_are_found() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_server_that_stops_responding_ends_the_diagnosis_with_what_was_found_before() {
     let server = RedisServer::start();
     let proxy = FaultProxy::to(server.port());

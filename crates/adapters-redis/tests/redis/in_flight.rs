@@ -18,8 +18,7 @@ async fn response_in_flight() -> (Proxied, ApiKey, JoinHandle<Option<Arc<ApiKey>
     let proxied = Proxied::with_proxy(long_timeouts(), |proxy| proxy.hold("label of key")).await;
     let key = proxied.keys.add("key", "token").await;
     for witness in ["before", "after"] {
-        let is_cached = async || cached(&proxied.directory, witness) == Some(Refused);
-        wait_until("the witness is cached", is_cached).await;
+        proxied.becomes_cached(witness, Refused).await;
     }
     invalidations_arrive(&proxied, "before").await;
     let lookup = start_lookup(&proxied);
@@ -45,7 +44,7 @@ fn start_lookup(proxied: &Proxied) -> JoinHandle<Option<Arc<ApiKey>>> {
     tokio::spawn(async move { find(&directory, "token").await.expect("find") })
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_response_from_before_a_key_was_removed_is_neither_cached_nor_shared_after_it() {
     for command in [format!("DEL {}", name("token")), "FLUSHALL".to_owned()] {
         let (mut proxied, key, lookup) = response_in_flight().await;
@@ -69,7 +68,7 @@ async fn a_response_from_before_a_key_was_removed_is_neither_cached_nor_shared_a
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_response_from_before_a_change_does_not_prevent_the_caching_of_a_later_one() {
     let (mut proxied, key, lookup) = response_in_flight().await;
     proxied.keys.revoke("key").await;
@@ -83,7 +82,7 @@ async fn a_response_from_before_a_change_does_not_prevent_the_caching_of_a_later
     assert_eq!(cached(&proxied.directory, "token"), Some(Accepted));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn requests_wait_for_the_next_session_and_those_of_a_key_that_is_revoked_meanwhile_are_refused()
  {
     let mut proxied = Proxied::new(long_wait()).await;
@@ -115,7 +114,7 @@ async fn requests_wait_for_the_next_session_and_those_of_a_key_that_is_revoked_m
 }
 
 /// A response over a connection of the session that ended could be older than a revocation.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_lookup_in_flight_when_its_session_ends_is_sent_again_in_the_next_one() {
     for end in [FaultProxy::cut, FaultProxy::half_close, |_: &FaultProxy| ()] as [fn(&_); 3] {
         let mut proxied = Proxied::new(long_wait()).await;

@@ -15,7 +15,7 @@ use crate::{
     setup::{Proxied, TEST_TIMEOUT, find, long_lease, long_timeouts},
 };
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn lookups_beyond_the_bound_are_refused_at_once_and_no_others_are() {
     let mut proxied = Proxied::new(RedisSettings {
         max_lookups: 3,
@@ -56,7 +56,7 @@ async fn lookups_beyond_the_bound_are_refused_at_once_and_no_others_are() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn lookups_over_a_frozen_connection_fail_after_the_timeout() {
     let proxied = Proxied::new(long_lease()).await;
     proxied.proxy.freeze();
@@ -71,7 +71,7 @@ async fn lookups_over_a_frozen_connection_fail_after_the_timeout() {
 }
 
 /// Each worker of the HTTP server has its own runtime. The request is cancelled as well.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_lookup_continues_for_others_after_the_runtime_that_started_it_was_shut_down() {
     let Proxied {
         directory,

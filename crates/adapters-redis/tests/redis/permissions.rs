@@ -69,7 +69,7 @@ pub(crate) fn without(permissions: &str, left_out: &str) -> String {
         .join(" ")
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_directory_needs_five_permissions_on_its_own_names() {
     let server = RedisServer::start();
     let admin = Keys::at(&server.url(), long_timeouts());
@@ -98,7 +98,7 @@ async fn a_directory_needs_five_permissions_on_its_own_names() {
     changes_to(&directory, "token", Refused).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_directory_that_lacks_a_permission_fails() {
     let server = RedisServer::start();
     Keys::at(&server.url(), long_timeouts())
@@ -127,7 +127,7 @@ async fn a_directory_that_lacks_a_permission_fails() {
 }
 
 /// Without the permission to write uses, keys are still found.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn the_user_for_lookups_can_write_uses_and_nothing_else() {
     let server = RedisServer::start();
     Keys::at(&server.url(), long_timeouts())
@@ -175,7 +175,7 @@ async fn call(
 }
 
 /// A change may need several commands. Before an import, its permissions are checked.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_call_of_a_store_without_a_permission_that_it_needs_fails_and_changes_nothing() {
     let server = RedisServer::with(&["--enable-debug-command", "yes"]);
     let admin = Keys::at(&server.url(), long_timeouts());
@@ -233,7 +233,7 @@ async fn a_call_of_a_store_without_a_permission_that_it_needs_fails_and_changes_
 }
 
 /// The permissions to remove them are optional: what stays is harmless.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn entries_of_keys_that_do_not_exist_are_removed_with_permission() {
     for (permissions, left) in [
         (WRITER.to_owned(), ""),

@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// The lease does not end in this test.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn of_data_that_are_replaced_only_their_own_keys_are_accepted() {
     for replacement in ["FLUSHALL", "DEBUG RELOAD NOSAVE", "REPLICAOF"] {
         let server = RedisServer::with(&["--enable-debug-command", "yes"]);

@@ -85,7 +85,7 @@ impl Interrupted {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_token_that_a_key_gets_during_its_revocation_is_revoked() {
     for (command, grace) in [
         (READ, Duration::ZERO),
@@ -109,7 +109,7 @@ async fn a_token_that_a_key_gets_during_its_revocation_is_revoked() {
 }
 
 /// The index lists a token of `old` that expires during the revocation, and that another key then gets.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_token_that_moves_to_another_key_during_a_revocation_is_not_revoked() {
     let mut interrupted = Interrupted::new();
     interrupted.keys.add("old", "moving").await;
@@ -124,7 +124,7 @@ async fn a_token_that_moves_to_another_key_during_a_revocation_is_not_revoked() 
     interrupted.every_token_is_listed().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_key_that_is_imported_while_another_change_removes_its_id_stays_listed() {
     let mut interrupted = Interrupted::new();
     interrupted
@@ -149,7 +149,7 @@ async fn a_key_that_is_imported_while_another_change_removes_its_id_stays_listed
 }
 
 /// A list, a log and a list of uses are commands that read.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn commands_that_read_change_nothing_and_a_change_removes_ids_of_expired_keys() {
     let Interrupted { keys, server, .. } = Interrupted::new();
     for id in ["expired", "kept"] {
@@ -179,7 +179,7 @@ async fn commands_that_read_change_nothing_and_a_change_removes_ids_of_expired_k
 }
 
 /// The index was lost, for example.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_token_that_is_missing_in_the_index_is_not_given_to_another_key() {
     let Interrupted { keys, server, .. } = Interrupted::new();
     keys.add("a", "token").await;
@@ -194,7 +194,7 @@ async fn a_token_that_is_missing_in_the_index_is_not_given_to_another_key() {
     assert_eq!(keys.listed().await, [""; 0]);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn if_the_connection_is_lost_the_outcome_of_a_revocation_is_unknown_only_after_its_removal_was_sent()
  {
     for (command, is_unknown) in [(READ, false), (REMOVAL, true)] {

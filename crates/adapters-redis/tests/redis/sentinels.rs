@@ -20,7 +20,7 @@ use crate::{
     connections::{fails, fails_with, tls, works},
     permissions::{READER, WRITER},
     requests::{Accepted, Failed, Refused, becomes, changes_to, is_ready, use_token, wait_until},
-    setup::{Keys, TEST_TIMEOUT, add, endpoint, long_timeouts, revoke, run, settings},
+    setup::{Keys, TEST_TIMEOUT, add, endpoint, long_timeouts, run, settings},
 };
 
 /// Returns the URL of the service, with what stands before the hosts and behind the service.
@@ -32,31 +32,28 @@ fn url(login: &str, sentinels: &[&SentinelServer], rest: &str) -> String {
     format!("redis+sentinel://{login}{}/shop{rest}", hosts.join(","))
 }
 
-fn store(endpoint: RedisEndpoint, replicas: u8) -> RedisApiKeyStore {
-    RedisApiKeyStore::new(endpoint, "shop:", Duration::from_millis(500), replicas)
+/// Keys whose store waits for a replica.
+fn replicated(url: &str, settings: RedisSettings) -> Keys {
+    let mut keys = Keys::at(url, settings);
+    keys.store = RedisApiKeyStore::new(endpoint(url), "shop:", Duration::from_secs(2), 1);
+    keys
 }
 
 /// The old master returns with keys of its own, and Sentinels make it a replica only seconds later.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn after_a_fail_over_keys_are_those_of_the_new_master() {
     let mut master = RedisServer::start();
     let _replica = RedisServer::replica_of(&master);
     let sentinels = SentinelServer::three_of(&master, 1);
     let url = url("", &sentinels.each_ref(), "");
-    let keys = Keys::at(&url, settings());
+    let keys = replicated(&url, settings());
     let directory = keys.directory().await;
-    let store = store(endpoint(&url), 1);
     for token in ["used", "revoked"] {
-        store
-            .change(add(token, token, None), "test")
-            .await
-            .expect("the key is added");
+        keys.add(token, token).await;
         becomes(&directory, token, Accepted).await;
     }
-    store
-        .confirm_changes()
-        .await
-        .expect("the replica has the keys");
+    let confirmed = keys.store.confirm_changes().await;
+    confirmed.expect("the replica has the keys");
 
     master.stop();
     changes_to(&directory, "used", Failed).await;
@@ -78,7 +75,7 @@ async fn after_a_fail_over_keys_are_those_of_the_new_master() {
 }
 
 /// One that was cut off, or was stopped for a time, may name a master that was replaced.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_master_that_half_of_the_sentinels_name_is_not_believed() {
     let [old, new] = [(); 2].map(|()| RedisServer::start());
     Keys::at(&old.url(), long_timeouts())
@@ -116,7 +113,7 @@ async fn a_master_that_half_of_the_sentinels_name_is_not_believed() {
 }
 
 /// The Sentinels may have lost the old master, and the instance has not.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_session_ends_when_the_sentinels_name_another_master() {
     let [old, new] = [(); 2].map(|()| RedisServer::start());
     let sentinel = SentinelServer::of(&old, 1);
@@ -139,7 +136,7 @@ async fn a_session_ends_when_the_sentinels_name_another_master() {
     changes_to(&directory, "token", Refused).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_session_continues_while_the_sentinels_do_not_respond() {
     let server = RedisServer::start();
     let sentinel = SentinelServer::of(&server, 1);
@@ -172,7 +169,7 @@ fn connections_received(stats: &str) -> usize {
         .expect("a number")
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn an_instance_asks_each_sentinel_over_one_connection_until_it_breaks() {
     let server = RedisServer::start();
     let sentinels = [(); 3].map(|()| FakeSentinel::of([server.port(); 2]));
@@ -253,7 +250,7 @@ impl FakeSentinel {
 }
 
 /// Otherwise, a key that was revoked on the server of the lookups would stay in the cache.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn both_connections_of_a_session_lead_to_one_server() {
     let servers = [(); 2].map(|()| RedisServer::start());
     let sentinel = FakeSentinel::of(servers.each_ref().map(RedisServer::port));
@@ -268,7 +265,7 @@ async fn both_connections_of_a_session_lead_to_one_server() {
     assert!(clients.contains(&2) && clients.contains(&0), "{clients:?}");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn the_users_need_no_more_permission_on_the_server_and_one_on_the_sentinels() {
     let server = RedisServer::start();
     run(
@@ -295,14 +292,15 @@ async fn the_users_need_no_more_permission_on_the_server_and_one_on_the_sentinel
         "WRONGPASS",
     )
     .await;
-    let other = store(at("app:hunter2%2B@", right), 0);
-    let refused = other.list().await.expect_err("the password is wrong");
+    let other = Keys::over(at("app:hunter2%2B@", right), long_timeouts());
+    let refused = other.store.list().await;
+    let refused = refused.expect_err("the password is wrong");
     assert!(refused.reason().contains("(WRONGPASS)"), "{refused:?}");
     let other = "?sentinel_user=other&sentinel_password=hunter2";
     fails(at("app:hunter2@", other), "NOPERM").await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn the_sentinels_and_the_server_use_tls() {
     let (server, other) = (RedisServer::with_tls(), RedisServer::with_tls());
     let sentinel = SentinelServer::of(&server, 1);
@@ -317,44 +315,29 @@ async fn the_sentinels_and_the_server_use_tls() {
     fails(endpoint(&url), "").await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_change_that_too_few_replicas_confirm_is_kept() {
     let server = RedisServer::start();
-    let keys = Keys::at(&server.url(), long_timeouts());
-    let store = store(endpoint(&server.url()), 1);
-    store
-        .change(add("key", "token", None), "test")
-        .await
-        .expect("the key is added");
-    let reason = store
-        .confirm_changes()
-        .await
-        .expect_err("there is no replica")
-        .to_string();
+    let keys = replicated(&server.url(), long_timeouts());
+    let unconfirmed = async || {
+        let outcome = keys.store.confirm_changes().await;
+        outcome.expect_err("it is not confirmed").to_string()
+    };
+    keys.add("key", "token").await;
+    let reason = unconfirmed().await;
     assert!(
         reason.ends_with("0 of 1 replicas confirmed it in time"),
         "{reason}"
     );
-    store.confirm_changes().await.expect("there is no change");
-    store
-        .change(add("other", "token", None), "test")
-        .await
-        .expect_err("the token is registered already");
-    store
-        .confirm_changes()
-        .await
-        .expect_err("there is still no replica");
+    let nothing = keys.store.confirm_changes().await;
+    nothing.expect("there is no change");
+    let refused = keys.store.change(add("other", "token", None), "test").await;
+    refused.expect_err("the token is registered already");
+    unconfirmed().await;
 
     run(&server, "ACL SETUSER default -wait");
-    store
-        .change(revoke("key"), "test")
-        .await
-        .expect("the key is revoked");
-    let reason = store
-        .confirm_changes()
-        .await
-        .expect_err("it is not permitted")
-        .to_string();
+    keys.revoke("key").await;
+    let reason = unconfirmed().await;
     assert!(reason.contains("NOPERM"), "{reason}");
     assert_eq!(keys.listed().await, [""; 0]);
 }

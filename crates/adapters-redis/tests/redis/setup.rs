@@ -16,7 +16,7 @@ use animal_store_test_servers::{FaultProxy, RedisServer};
 use prometheus_client::{encoding::text::encode, registry::Registry};
 use tokio::task::JoinHandle;
 
-use crate::requests::{Accepted, Refused, cached, wait_until};
+use crate::requests::{Accepted, Outcome, Refused, cached, wait_until};
 
 /// Long enough for any operation on a busy machine.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_mins(1);
@@ -186,15 +186,14 @@ impl Proxied {
     /// Adds a key whose token is its id, and uses it until it is cached. Its absence is cached before, so that the
     /// invalidation of this change has arrived then.
     pub(crate) async fn add_and_cache(&self, token: &str) {
-        let becomes_cached = async |outcome| {
-            wait_until("it is cached", async || {
-                cached(&self.directory, token) == Some(outcome)
-            })
-            .await;
-        };
-        becomes_cached(Refused).await;
+        self.becomes_cached(token, Refused).await;
         self.keys.add(token, token).await;
-        becomes_cached(Accepted).await;
+        self.becomes_cached(token, Accepted).await;
+    }
+
+    pub(crate) async fn becomes_cached(&self, token: &str, outcome: Outcome) {
+        let is_cached = async || cached(&self.directory, token) == Some(outcome);
+        wait_until("it is cached", is_cached).await;
     }
 
     /// Returns the value of a metric that counts. The name includes labels: `cache_lookups_total{result="hit"}`.

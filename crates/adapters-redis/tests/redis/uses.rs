@@ -37,7 +37,7 @@ pub(crate) async fn note(keys: &Keys, ids: &[&str]) -> [u64; 2] {
 }
 
 /// The clocks of instances differ.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_write_moves_no_time_backwards_and_no_beginning() {
     let server = RedisServer::start();
     let keys = Keys::at(&server.url(), long_timeouts());
@@ -66,7 +66,7 @@ async fn a_write_moves_no_time_backwards_and_no_beginning() {
     assert_eq!(uses.since, Some(UNIX_EPOCH + Duration::from_mins(1)));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_score_that_is_no_date_is_the_first_or_the_last_one() {
     let server = RedisServer::start();
     let keys = Keys::at(&server.url(), long_timeouts());
@@ -92,7 +92,7 @@ async fn a_score_that_is_no_date_is_the_first_or_the_last_one() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_write_invalidates_no_cached_key() {
     let proxied = Proxied::new(long_timeouts()).await;
     // Adds a key whose absence is cached: the invalidations that Redis sent before have arrived, too.
