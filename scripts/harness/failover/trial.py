@@ -12,7 +12,7 @@ from harness.failover.stage import ALONE, FAIL_OVER_TIMEOUT, SENTINEL, FailoverS
 from harness.history import DOUBLED, SHARED, STALE
 from harness.http_client import Exchange, Request
 from harness.journal import EVERYTHING, KEYS, NOTHING, RECOVERY, STORAGE, Fault, Journal
-from harness.servers import until
+from harness.servers import Server, until
 from harness.soak import strangers
 
 SWITCH, KILL, FREEZE, PARTITION, INSTANCE, MODE = FAULTS = (
@@ -81,6 +81,12 @@ class Probe:
 class Trial:
     def __init__(self, stage: FailoverStage, load: Load, networks: Networks, fault: str):
         self.stage, self.load, self.networks, self.fault = stage, load, networks, fault
+        self.everyone = frozenset(stage.instances)
+        self.engine, self.network, self.impairs = stage.postgres, POSTGRES, STORAGE
+        if stage.route == SENTINEL:
+            self.engine, self.network, self.impairs = stage.redis, REDIS, KEYS
+        if stage.route == ALONE:
+            self.impairs = EVERYTHING
         self.probes = [Probe(ability, name) for name in stage.instances for ability in ABILITIES]
         self.journal = load.journal = SplitJournal()
         load.end, load.revocations = float("inf"), 0
@@ -93,7 +99,7 @@ class Trial:
         async with clients(load, BEHAVIOURS | {probe.run: 1 for probe in self.probes}):
             seconds = await self.fail_over()
             await asyncio.sleep(RECOVERY)
-        self.journal.settle(self.stage.stalls, frozenset(self.stage.instances))
+        self.journal.settle(self.stage.stalls, self.everyone)
         stale = broken[STALE]
         self.journal.missed.clear()
         await readers.read_all(load)
@@ -116,57 +122,76 @@ class Trial:
 
     async def fail_over(self) -> float:
         """Returns the seconds until the engine has another leader."""
-        load, route, journal = self.load, self.stage.route, self.journal
-        engine, network, impairs = self.stage.postgres, POSTGRES, EVERYTHING if route == ALONE else STORAGE
-        if route == SENTINEL:
-            engine, network, impairs = self.stage.redis, REDIS, KEYS
-        everyone = frozenset(self.stage.instances)
-        start = journal.begin(Fault("start", everyone, EVERYTHING))
-        await until(self.all_succeed, FAIL_OVER_TIMEOUT)
-        start.end = time.monotonic()
-        # What PostgreSQL has not replicated is shown on the isolated side, once the wait for replicas is cancelled.
-        load.avoided = frozenset("A" if self.fault == PARTITION else "")
-        await asyncio.sleep(RECOVERY)
-        for probe in self.probes:
-            probe.seconds = 0.0
-        old, killed = await engine.leader(), self.stage.instances["B"] if self.fault == INSTANCE else None
-        begin, end = {
-            SWITCH: (engine.switch_over, lambda: asyncio.sleep(0)),
-            MODE: (lambda: self.change_mode("session"), lambda: self.change_mode("transaction")),
-            FREEZE: (old.freeze, old.thaw),
-            PARTITION: [lambda to=to: self.networks.move(network, to, old.name, "A") for to in (SIDE, network)],
-        }.get(self.fault, (old.discard, old.spawn))
+        await self.begin_measurement()
+        old = await self.engine.leader()
 
         async def has_other_leader() -> bool:
-            return await engine.leader() not in (None, old)
+            return await self.engine.leader() not in (None, old)
 
         began = time.monotonic()
-        parts = [Fault(ISOLATED, frozenset("A"), impairs)] if self.fault == PARTITION else []
-        parts += [Fault("killed", frozenset("B"), NOTHING, "kill")] if killed else []
-        *parts, fault = map(journal.begin, (*parts, Fault(self.fault, everyone, impairs)))
-        await begin()
-        if killed:
-            await killed.stop(SIGKILL)
+        parts = [self.journal.begin(part) for part in self.parts()]
+        fault = self.journal.begin(Fault(self.fault, self.everyone, self.impairs))
+        await self.begin_fault(old)
         await until(has_other_leader, FAIL_OVER_TIMEOUT)
         seconds = time.monotonic() - began
         await asyncio.sleep(HOLD)
-        await end()
-        if killed:
-            await killed.start()
+        await self.end_fault(old)
         for part in parts:
             part.end = time.monotonic()
-        await until(engine.is_healthy, FAIL_OVER_TIMEOUT)
+        await until(self.engine.is_healthy, FAIL_OVER_TIMEOUT)
         fault.end = time.monotonic()
-        load.avoided = frozenset()
+        self.load.avoided = frozenset()
         await until(self.all_succeed, RETURN_TIMEOUT)
         return seconds
 
-    async def change_mode(self, mode: str) -> None:
-        """Changes the mode of each PgBouncer, and the primary."""
+    async def begin_measurement(self) -> None:
+        start = self.journal.begin(Fault("start", self.everyone, EVERYTHING))
+        await until(self.all_succeed, FAIL_OVER_TIMEOUT)
+        start.end = time.monotonic()
+        # What PostgreSQL has not replicated is shown on the isolated side, once the wait for replicas is cancelled.
+        self.load.avoided = frozenset("A" if self.fault == PARTITION else "")
+        await asyncio.sleep(RECOVERY)
+        for probe in self.probes:
+            probe.seconds = 0.0
+
+    def parts(self) -> list[Fault]:
+        """What the fault does to one instance alone."""
+        if self.fault == PARTITION:
+            return [Fault(ISOLATED, frozenset("A"), self.impairs)]
+        if self.fault == INSTANCE:
+            return [Fault("killed", frozenset("B"), NOTHING, "kill")]
+        return []
+
+    async def begin_fault(self, old: Server) -> None:
+        if self.fault == SWITCH:
+            await self.engine.switch_over()
+        elif self.fault == MODE:
+            await self.use_mode("session")
+            await self.engine.switch_over()
+        elif self.fault == FREEZE:
+            await old.freeze()
+        elif self.fault == PARTITION:
+            await self.networks.move(self.network, SIDE, old.name, "A")
+        else:
+            await old.discard()
+        if self.fault == INSTANCE:
+            await self.stage.instances["B"].stop(SIGKILL)
+
+    async def end_fault(self, old: Server) -> None:
+        if self.fault == MODE:
+            await self.use_mode("transaction")
+        elif self.fault == FREEZE:
+            await old.thaw()
+        elif self.fault == PARTITION:
+            await self.networks.move(self.network, self.network, old.name, "A")
+        elif self.fault in (KILL, INSTANCE):
+            await old.spawn()
+        if self.fault == INSTANCE:
+            await self.stage.instances["B"].start()
+
+    async def use_mode(self, mode: str) -> None:
         for pooler in self.stage.poolers:
             await pooler.use_mode(mode)
-        if mode == "session":
-            await self.stage.postgres.switch_over()
 
     async def all_succeed(self) -> bool:
         return all(not probe.failed and time.monotonic() - probe.last < 1 for probe in self.probes)
