@@ -183,6 +183,15 @@ mod tests {
         assert!(matches!(head, Some(Head::Request(_))));
     }
 
+    #[tokio::test(flavor = "local")]
+    async fn the_bytes_after_a_head_do_not_count_as_its_length() {
+        let head = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+        let later = "x".repeat(MAX_HEAD_BYTES - head.len());
+        let mut buffer = BytesMut::from((head.to_owned() + &later).as_str());
+        let decoded = HeadDecoder::default().decode(&mut Codec::default(), &mut buffer);
+        assert!(matches!(decoded, Some(Head::Request(_))));
+    }
+
     #[test]
     fn a_host_is_a_name_or_an_address_with_an_optional_port() {
         for good in [

@@ -200,7 +200,7 @@ mod tests {
                 sender,
                 load: Arc::default(),
             };
-            let (_, stage) = watch::channel(Stage::Aborting);
+            let (_server, stage) = watch::channel(Stage::Aborting);
 
             listener.accept(vec![inbox], stage).await.expect("it stops");
 

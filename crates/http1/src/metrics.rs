@@ -111,3 +111,26 @@ impl Collector for Workers {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use prometheus_client::encoding::text::encode;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn each_worker_has_its_busy_time() {
+        let mut registry = Registry::default();
+        let limits = ConnectionLimits::default();
+        let metrics = ConnectionMetrics::register(&mut registry, &limits, None);
+        for _ in 0..2 {
+            metrics.add_worker();
+        }
+        let mut text = String::new();
+        encode(&mut text, &registry).expect("text");
+        for worker in 0..2 {
+            let series = format!("\nworker_busy_seconds_total{{worker=\"{worker}\"}} ");
+            assert!(text.contains(&series), "{text}");
+        }
+    }
+}

@@ -87,6 +87,15 @@ async fn a_body_has_arrived_before_the_application_gets_its_request() {
 }
 
 #[tokio::test(flavor = "local", start_paused = true)]
+async fn a_connection_ends_after_the_response_if_its_client_wants_that() {
+    let (mut client, serving) = Worker::new(1).connect(4096).await;
+    let request = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    client.write_all(request).await.unwrap();
+    assert!(response(&mut client).await.contains("connection: close"));
+    assert_eq!(serving.await.unwrap(), Ok(()));
+}
+
+#[tokio::test(flavor = "local", start_paused = true)]
 async fn a_slow_body_is_an_error_for_the_application_at_the_timeout() {
     for (start, first_response) in [
         ("/ Content-Length: 99\r\n\r\na", "HTTP/1.1 200 OK"),

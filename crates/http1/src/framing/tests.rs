@@ -115,8 +115,9 @@ fn a_line_outside_of_the_grammar_is_a_fault() {
 fn a_body_has_at_most_16_kib_of_extensions_and_trailers() {
     let text = |bytes: usize| "a".repeat(bytes);
     let spaces = |bytes: usize| " ".repeat(bytes);
-    for bytes in [MAX_EXTRA_BYTES, MAX_EXTRA_BYTES + 1] {
-        let is_valid = bytes == MAX_EXTRA_BYTES;
+    let max = 16 * 1024;
+    for bytes in [max, max + 1] {
+        let is_valid = bytes == max;
         for (start, line) in [
             ("", format!("1;{}\r\n", text(bytes - 1))),
             ("", format!("1{};a\r\n", spaces(bytes - 2))),
@@ -137,7 +138,7 @@ fn a_body_has_at_most_16_kib_of_extensions_and_trailers() {
             );
         }
     }
-    let chunks = "1;a\r\nx\r\n".repeat(MAX_EXTRA_BYTES / 2);
+    let chunks = "1;a\r\nx\r\n".repeat(max / 2);
     assert_accepted(format!("{chunks}0\r\n\r\n").as_bytes(), chunks.len() + 5);
     assert_accepted(format!("{chunks}0;a\r\n\r\n").as_bytes(), chunks.len());
 }

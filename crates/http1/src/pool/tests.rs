@@ -111,6 +111,7 @@ async fn beyond_the_maximum_of_held_bytes_the_oldest_connection_that_holds_some_
             "{bytes}"
         );
         newer.release();
+        assert_eq!(pool.held_bytes.get(), 1, "those of the oldest");
     }
 }
 
