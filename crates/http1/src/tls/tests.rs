@@ -6,7 +6,7 @@ use std::{
 use animal_store_test_servers::{Certificates, tls_client};
 use tempfile::TempDir;
 use tokio::{
-    io::AsyncWriteExt,
+    io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     task::{JoinHandle, spawn_local, yield_now},
     time::Instant,
@@ -161,6 +161,21 @@ async fn a_connection_that_ends_without_a_closing_message_is_the_end_of_the_inpu
     client.get_mut().0.shutdown().await.unwrap();
 
     assert_eq!((server.read().await, server.read().await), (Ok(5), Ok(0)));
+}
+
+#[tokio::test(flavor = "local")]
+async fn a_response_that_is_longer_than_the_buffer_of_tls_arrives_whole() {
+    let tls = TlsWorker::new();
+    let (mut client, mut server) = tls.connect().await;
+    let sending = spawn_local(async move {
+        server.write_all(&[b'x'; 160 * 1024]).await?;
+        server.shutdown().await
+    });
+
+    let mut received = Vec::new();
+    client.read_to_end(&mut received).await.unwrap();
+    assert_eq!(received.len(), 160 * 1024);
+    sending.await.unwrap().unwrap();
 }
 
 #[test]
