@@ -31,6 +31,8 @@ async def revoke_keys(client: Client) -> None:
         except CommandError:  # the storage of the keys is unavailable
             await client.pause(1)
             continue
+        if client.load.journal.impaired("keys"):  # an instance can notice a new key late
+            continue
         await use_until_fault(client, token)
         revocation = asyncio.create_task(commands.revoke(key))
         try:
