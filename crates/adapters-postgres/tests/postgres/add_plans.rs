@@ -1,25 +1,15 @@
 //! The cost of a batch with keys depends only on the size of the batch, whatever the tables contain when its plan is
 //! made and when it is used.
 
-use animal_store_app::{
-    IdempotencyKey,
-    ports::{AddPet, PetRepository},
-    test_support::{api_key_id, new_pet},
-};
-use animal_store_test_servers::PgDatabase;
-use tokio_postgres::Client;
+use animal_store_app::{IdempotencyKey, ports::AddPet, test_support::new_pet};
 
 use crate::{
-    explain::{
-        PLAN_SETTINGS, empty_tables, explain, nodes, one_connection, session,
-        settings_and_statement, trapped,
-    },
-    outcomes::reason,
+    explain::{PLAN_SETTINGS, explain, nodes, number, session, settings_and_statement, trapped},
+    prelude::*,
 };
 
 /// The largest batch.
 const MAX_BATCH: usize = 1000;
-
 /// Keys are numbers.
 const RECORDS: &str = "
     INSERT INTO idempotency_keys
@@ -29,10 +19,9 @@ const RECORDS: &str = "
 
 async fn captured_statement(database: &PgDatabase) -> String {
     let store = trapped(database, one_connection()).await;
-    let key = IdempotencyKey::new(api_key_id("shop"), "key");
     let request = AddPet {
         pet: new_pet(),
-        idempotency_key: Some(key),
+        idempotency_key: Some(IdempotencyKey::new(api_key_id("shop"), "key")),
     };
     let error = store.repository.add(request).await.expect_err("trapped");
     let (settings, statement) = settings_and_statement(&reason(&error));
@@ -41,16 +30,12 @@ async fn captured_statement(database: &PgDatabase) -> String {
 }
 
 /// A session with the prepared statement and its plan.
-async fn prepared(database: &PgDatabase, statement: &str) -> Client {
-    let client = session(database).await;
-    let prepare = format!(
-        "PREPARE keyed (text[], bigint[], smallint[], text[], bytea[], bytea[]) AS {statement}"
-    );
-    client
-        .batch_execute(&format!("{prepare}; {}", execute(1, 1)))
-        .await
-        .expect("prepared");
-    client
+async fn prepared(database: &PgDatabase, statement: &str) -> SqlSession {
+    let session = session(database).await;
+    let types = "text[], bigint[], smallint[], text[], bytea[], bytea[]";
+    let prepare = format!("PREPARE keyed ({types}) AS {statement}");
+    session.run(&format!("{prepare}; {}", execute(1, 1))).await;
+    session
 }
 
 /// Adds this number of pets, with keys from `from` on.
@@ -67,28 +52,24 @@ fn execute(from: usize, count: usize) -> String {
 }
 
 /// Adds a batch, and replays it.
-async fn touches_no_more_rows_than_it_adds(client: &Client, from: usize) {
+async fn touches_no_more_rows_than_it_adds(session: &SqlSession, from: usize) {
     for _ in 0..2 {
-        let explained = explain(client, &execute(from, MAX_BATCH)).await;
+        let explained = explain(session, &execute(from, MAX_BATCH)).await;
         assert!(explained["JIT"].is_null(), "{explained:#}");
         for node in nodes(&explained["Plan"]) {
             assert_ne!(node["Node Type"], "Nested Loop", "{explained:#}");
-            assert_eq!(node["Actual Loops"].as_f64(), Some(1.0), "{explained:#}");
-            assert!(
-                node["Actual Rows"].as_f64().expect("a number") <= 1000.0,
-                "{explained:#}"
-            );
+            assert_eq!(number(node, "Actual Loops"), 1, "{explained:#}");
+            assert!(number(node, "Actual Rows") <= 1000, "{explained:#}");
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_batch_touches_no_more_rows_than_it_adds_whatever_the_tables_contain() {
-    let database = empty_tables().await;
+    let database = migrated().await;
     let statement = captured_statement(&database).await;
     let of_empty_tables = prepared(&database, &statement).await;
     touches_no_more_rows_than_it_adds(&of_empty_tables, 1001).await;
-
     database.sql(RECORDS);
     touches_no_more_rows_than_it_adds(&of_empty_tables, 2001).await;
     database.sql("VACUUM ANALYZE pets, idempotency_keys");

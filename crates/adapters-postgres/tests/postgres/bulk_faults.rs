@@ -1,55 +1,51 @@
 //! Bulk access over a frozen connection, and that of a user with few permissions: a check names each missing one, and
 //! grants of those are enough.
 
-use std::time::Duration;
-
-use animal_store_adapters_postgres::PostgresSettings;
-use animal_store_app::{
-    ports::{BulkStorage, StoreFailure},
-    test_support::stored_pets,
-};
-use tokio::time::timeout;
-
 use crate::{
     bulk::{bulk, bulk_with, record},
-    explain::empty_tables,
-    fixture::Fixture,
-    outcomes::{PROMPT, reason},
-    store::{TIMEOUT, in_both_modes, proxy_to, short_timeout},
+    prelude::*,
 };
 
-/// Adds two pets, the second of which PostgreSQL refuses.
-async fn is_not_written(fixture: &Fixture, expected: &str) {
-    let error = bulk(fixture.database.url())
-        .add_pets(stored_pets([8, 9]))
-        .await
-        .expect_err("refused");
+/// The reason of an error that says that the storage is unavailable.
+#[track_caller]
+fn unavailable<T: std::fmt::Debug>(result: Result<T, StoreFailure>) -> String {
+    let error = result.expect_err("it fails");
     assert!(matches!(error, StoreFailure::Unavailable(_)), "{error:?}");
-    assert!(reason(&error).contains(expected), "{error:?}");
-    assert_eq!(fixture.observer.count("pets WHERE id IN (8, 9)").await, 0);
+    reason(&error)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_batch_with_a_row_that_is_refused_at_commit_or_that_a_trigger_suppresses_is_not_written()
 {
     let fixture = Fixture::new().await;
+    let is_not_written = async |expected: &str| {
+        let pets = stored_pets([8000, 9000]);
+        let added = bulk(fixture.database.url()).add_pets(pets).await;
+        let text = unavailable(added);
+        assert!(text.contains(expected), "{text}");
+        let written = fixture
+            .observer
+            .count("pets WHERE id IN (8000, 9000)")
+            .await;
+        assert_eq!(written, 0);
+    };
     fixture
-        .trigger_at_commit("IF NEW.id = 9 THEN RAISE 'at commit' USING ERRCODE = '23514'; END IF")
+        .trigger_at_commit("IF NEW.id = 9000 THEN RAISE 'no' USING ERRCODE = '23514'; END IF")
         .await;
-    is_not_written(&fixture, "at commit (SQLSTATE 23514)").await;
+    is_not_written("no (SQLSTATE 23514)").await;
     fixture
-        .trigger("IF NEW.id = 9 THEN RETURN NULL; END IF")
+        .trigger("IF NEW.id = 9000 THEN RETURN NULL; END IF")
         .await;
-    is_not_written(&fixture, "a trigger suppressed a row of table pets").await;
+    is_not_written("a trigger suppressed a row of table pets").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_call_over_a_frozen_connection_ends_in_time() {
     in_both_modes(&short_timeout(), async |settings| {
-        let database = empty_tables().await;
+        let database = migrated().await;
         let (proxy, url) = proxy_to(database.url());
         let settings = PostgresSettings {
-            connect_timeout: TIMEOUT,
+            connect_timeout: settings.timeout,
             ..settings
         };
         let bulk = bulk_with(&url, settings);
@@ -61,38 +57,26 @@ async fn every_call_over_a_frozen_connection_ends_in_time() {
         let (pets, added) = timeout(PROMPT, calls)
             .await
             .expect("no call waits for another timeout");
-        assert!(
-            matches!(pets, Err(StoreFailure::Unavailable(_))),
-            "{pets:?}"
-        );
-        assert!(
-            matches!(added, Err(StoreFailure::Unavailable(_))),
-            "{added:?}"
-        );
+        unavailable(pets);
+        unavailable(added);
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_check_names_every_missing_permission() {
-    let database = empty_tables().await;
+    let database = migrated().await;
     database.sql("REVOKE CREATE ON SCHEMA public FROM PUBLIC");
     let user = database.user();
     let bulk = bulk(&user.url);
     let role = &user.name;
     let missing = async || {
-        let error = bulk
-            .check_writable()
-            .await
-            .expect_err("a permission is missing");
-        assert!(matches!(error, StoreFailure::Unavailable(_)), "{error:?}");
-        let text = reason(&error);
+        let text = unavailable(bulk.check_writable().await);
         assert!(text.contains(&format!(": {role}@")), "{text}");
-        text.split_once("the user lacks permissions: ")
-            .unwrap_or_else(|| panic!("{text}"))
-            .1
-            .to_owned()
+        let missing = text.split_once("the user lacks permissions: ");
+        missing.expect(&text).1.to_owned()
     };
+
     let all = missing().await;
     assert_eq!(
         all.split("; ").collect::<Vec<_>>(),
@@ -105,24 +89,17 @@ async fn a_check_names_every_missing_permission() {
     );
     database.sql(&all);
     bulk.check_writable().await.expect("nothing is missing");
-    assert_eq!(
-        database.sql("SELECT pg_sequence_last_value('pets_id_seq') IS NULL, count(*) FROM pets"),
-        "t|0"
-    );
+    let untouched = "SELECT pg_sequence_last_value('pets_id_seq') IS NULL, count(*) FROM pets";
+    assert_eq!(database.sql(untouched), "t|0");
     bulk.mark_copy(true).await.expect("begun");
     bulk.add_pets(stored_pets([5])).await.expect("added");
     bulk.mark_copy(false).await.expect("ended");
-    bulk.add_idempotency_records(vec![record("1", 5, Duration::from_hours(1))])
-        .await
-        .expect("added");
+    let added = bulk.add_idempotency_records(vec![record(5)]).await;
+    added.expect("added");
 
-    database.sql(&format!(
-        "REVOKE UPDATE ON SEQUENCE pets_id_seq FROM {role}"
-    ));
-    assert_eq!(
-        missing().await,
-        format!("GRANT UPDATE ON SEQUENCE pets_id_seq TO {role}")
-    );
+    let update = "UPDATE ON SEQUENCE pets_id_seq";
+    database.sql(&format!("REVOKE {update} FROM {role}"));
+    assert_eq!(missing().await, format!("GRANT {update} TO {role}"));
     let snapshot = bulk.snapshot().await.expect("a snapshot");
     assert_eq!(snapshot.pets(None, 10).await.expect("pets").len(), 1);
 }
@@ -139,13 +116,9 @@ async fn a_check_refuses_a_read_only_server_and_a_missing_table() {
             "idempotency_keys is not found",
         ),
     ] {
-        let database = empty_tables().await;
+        let database = migrated().await;
         database.sql(&change.replace("{}", database.name()));
-        let error = bulk(database.url())
-            .check_writable()
-            .await
-            .expect_err(change);
-        assert!(matches!(error, StoreFailure::Unavailable(_)), "{error:?}");
-        assert!(reason(&error).contains(expected), "{error:?}");
+        let text = unavailable(bulk(database.url()).check_writable().await);
+        assert!(text.contains(expected), "{text}");
     }
 }

@@ -1,22 +1,16 @@
 //! The contracts of the ports, and the results of the memory adapter.
 
-use std::{sync::Arc, time::Duration};
-
 use animal_store_adapter_kit::{ApiKeyUseRecord, KeyDatabase, test_support::SqlKeys};
 use animal_store_adapters_memory::MemoryPetRepository;
-use animal_store_adapters_postgres::PgStorage;
 use animal_store_app::{
     bulk_storage_contract, pet_repository_contract,
-    ports::{ApiKeyDirectory, ApiKeyStore},
+    ports::ApiKeyDirectory,
     test_support::{
         assert_same_results,
-        contract::{
-            api_key_store::Keys as StoreAccess, api_key_uses::Uses, bulk_storage::BulkAccess,
-        },
-        key_changes::add,
+        contract::{api_key_store::Keys, api_key_uses::Uses, bulk_storage::BulkAccess},
+        key_changes,
     },
 };
-use animal_store_test_servers::PgDatabase;
 use prometheus_client::registry::Registry;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::runtime::Builder;
@@ -24,21 +18,26 @@ use tokio::runtime::Builder;
 use crate::{
     bulk::bulk,
     keys::{directory_of, new_keys},
-    sql_session::client,
-    store::{Store, repository, settings},
+    prelude::*,
 };
+
+/// An empty repository with this retention of idempotency keys, and what it needs until the test ends.
+async fn repository(retention: Duration) -> (Arc<dyn PetRepository>, (Store, PgDatabase)) {
+    let database = PgDatabase::new();
+    let settings = PostgresSettings {
+        idempotency_retention: retention,
+        ..settings()
+    };
+    let store = Store::at(database.url(), settings).await;
+    (Arc::clone(&store.repository) as _, (store, database))
+}
 
 pet_repository_contract!(repository);
 
-async fn bulk_access() -> (BulkAccess, (PgStorage, PgDatabase)) {
-    let (pets, (storage, database)) = repository(Duration::from_hours(24)).await;
-    (
-        BulkAccess {
-            bulk: Arc::new(bulk(database.url())),
-            pets,
-        },
-        (storage, database),
-    )
+async fn bulk_access() -> (BulkAccess, (Store, PgDatabase)) {
+    let (pets, guard) = repository(Duration::from_hours(24)).await;
+    let bulk = Arc::new(bulk(guard.1.url()));
+    (BulkAccess { bulk, pets }, guard)
 }
 
 bulk_storage_contract!(bulk_access);
@@ -46,27 +45,19 @@ bulk_storage_contract!(bulk_access);
 async fn directory(tokens: Vec<SecretString>) -> (Arc<dyn ApiKeyDirectory>, PgDatabase) {
     let (keys, database) = new_keys().await;
     for (token, number) in tokens.iter().zip(1..) {
-        keys.change(
-            add(&format!("key-{number}"), token.expose_secret(), None),
-            "test",
-        )
-        .await
-        .expect("added");
+        let add = key_changes::add(&format!("key-{number}"), token.expose_secret(), None);
+        keys.change(add, "test").await.expect("added");
     }
     (Arc::new(directory_of(&keys)), database)
 }
 
 animal_store_app::api_key_directory_contract!(directory);
 
-async fn store() -> (StoreAccess, PgDatabase) {
-    let (keys, database) = new_keys().await;
-    (
-        StoreAccess {
-            directory: Arc::new(directory_of(&keys)),
-            store: Arc::new(keys),
-        },
-        database,
-    )
+async fn store() -> (Keys, PgDatabase) {
+    let (store, database) = new_keys().await;
+    let directory = Arc::new(directory_of(&store));
+    let store = Arc::new(store);
+    (Keys { directory, store }, database)
 }
 
 animal_store_app::api_key_store_contract!(store);
@@ -87,24 +78,14 @@ async fn sql_keys() -> (SqlKeys<impl KeyDatabase>, Arc<PgDatabase>) {
 animal_store_adapter_kit::sql_api_key_store_contract!(sql_keys);
 
 async fn uses() -> (Uses, PgDatabase) {
-    let (keys, database) = new_keys().await;
-    let start = || {
-        ApiKeyUseRecord::start(
-            keys.clone(),
-            100,
-            Duration::from_millis(10),
-            &mut Registry::default(),
-        )
-        .0
-    };
-    let instances = [(); 2].map(|()| Arc::new(start()) as Arc<_>);
-    (
-        Uses {
-            instances,
-            store: Arc::new(keys),
-        },
-        database,
-    )
+    let (store, database) = new_keys().await;
+    let interval = Duration::from_millis(10);
+    let instances = [(); 2].map(|()| {
+        let registry = &mut Registry::default();
+        Arc::new(ApiKeyUseRecord::start(store.clone(), 100, interval, registry).0) as Arc<_>
+    });
+    let store = Arc::new(store);
+    (Uses { instances, store }, database)
 }
 
 animal_store_app::api_key_uses_contract!(uses);
@@ -117,18 +98,10 @@ fn postgresql_and_memory_give_the_same_results_to_every_sequence_of_calls() {
         .build()
         .expect("a runtime");
     let database = PgDatabase::new();
-    let (store, client) = runtime.block_on(async {
-        (
-            Store::at(database.url(), settings()).await,
-            client(database.url()).await,
-        )
-    });
-
+    let store = runtime.block_on(Store::at(database.url(), settings()));
+    let session = runtime.block_on(SqlSession::of(&database));
     assert_same_results(&runtime, &*store.repository, async || {
-        client
-            .batch_execute("TRUNCATE pets RESTART IDENTITY")
-            .await
-            .expect("an empty table");
+        session.run("TRUNCATE pets RESTART IDENTITY").await;
         MemoryPetRepository::new(settings().idempotency_retention)
     });
 }

@@ -2,45 +2,46 @@
 
 use std::process::{Command, Stdio};
 
-use animal_store_adapters_postgres::{PostgresSettings, diagnose};
+use animal_store_adapters_postgres::diagnose;
 use animal_store_app::{
     Finding,
     Verdict::{self, Error, Ok, Unknown, Warning},
     test_support::{assert_finding, conspicuous},
 };
-use animal_store_test_servers::{PgBouncer, PgDatabase, PostgresServer};
 
 use crate::{
-    explain::empty_tables,
-    outcomes::{adds_and_finds, wait_until},
+    migrations::record,
     pooler::{Pooled, pooling},
-    store::{Store, check, endpoint, migrations, proxy_to, settings, short_timeout, with_option},
+    prelude::*,
+    store::{port_of, set},
 };
 
 async fn findings(url: &str, settings: &PostgresSettings) -> Vec<Finding> {
     diagnose(&endpoint(url), &endpoint(url), settings, true).await
 }
 
-/// Checks a finding about this database.
-async fn finds(url: &str, subject: &str, verdict: Verdict, text: &str) {
-    assert_finding(&findings(url, &settings()).await, subject, verdict, text);
+/// Checks a finding about this database, and returns it.
+async fn finds(url: &str, subject: &str, verdict: Verdict, text: &str) -> Finding {
+    let found = findings(url, &settings()).await;
+    assert_finding(&found, subject, verdict, text).clone()
+}
+
+/// The statements that a finding advises to run.
+fn statements(finding: &Finding) -> &str {
+    finding.found.split_once(": ").expect("statements").1
+}
+
+/// The subjects whose verdict is not `ok`. A crash of the machine may lose the pets of a test server.
+fn problems(found: &[Finding]) -> Vec<&str> {
+    let mut subjects = conspicuous(found);
+    subjects.retain(|subject| *subject != "postgres.durability");
+    subjects
 }
 
 /// Tables, rows and positions of sequences.
 const CONTENTS: &str =
     "SELECT query_to_xml(format('SELECT * FROM %I', relname), true, true, '')::text FROM pg_class
     WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'S') ORDER BY relname";
-
-/// Sets a parameter of the server, and waits until it has the value.
-async fn set(server: &PostgresServer, name: &str, value: &str) {
-    let sql = |sql: &str| server.sql("postgres", sql);
-    sql(&format!("ALTER SYSTEM SET {name} = '{value}'"));
-    sql("SELECT pg_reload_conf()");
-    wait_until("the server has the setting", async || {
-        sql(&format!("SHOW {name}")) == value
-    })
-    .await;
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_healthy_server_has_no_finding_but_ok_and_is_not_changed() {
@@ -50,7 +51,6 @@ async fn a_healthy_server_has_no_finding_but_ok_and_is_not_changed() {
     let found = findings(&url, &settings()).await;
     assert_eq!(conspicuous(&found)[0], "postgres.migrations");
     assert_eq!(sql(CONTENTS), "");
-
     migrations(&url).run().await.expect("migrated");
     sql("INSERT INTO pets (name, category_id) VALUES ('Rex', 1)");
     let before = sql(CONTENTS);
@@ -70,6 +70,9 @@ async fn settings_with_which_a_crash_loses_pets_are_found() {
     finds(&url, subject, Warning, "201").await;
     set(&server, "full_page_writes", "off").await;
     finds(&url, subject, Error, "set full_page_writes = on").await;
+    let server = PostgresServer::with(&["fsync=off"]);
+    let url = server.url("postgres");
+    finds(&url, subject, Error, "set fsync = on").await;
 }
 
 /// Each connection of the replication protocol counts as a standby.
@@ -81,11 +84,9 @@ async fn standbys_for_which_no_commit_waits_are_found() {
         .arg(with_option(&url, "replication=database"))
         .stdin(Stdio::piped())
         .spawn();
-    let is_connected = "SELECT count(*) = 1 FROM pg_stat_replication";
-    wait_until("a standby", async || {
-        server.sql("postgres", is_connected) == "t"
-    })
-    .await;
+    let count = "SELECT count(*) FROM pg_stat_replication";
+    let is_connected = async || server.sql("postgres", count) == "1";
+    wait_until("a standby", is_connected).await;
     let subject = "postgres.replication";
     finds(&url, subject, Warning, "use their ids again").await;
     let local = with_option(&url, "options=-c%20synchronous_commit%3Dlocal");
@@ -98,60 +99,58 @@ async fn standbys_for_which_no_commit_waits_are_found() {
 #[tokio::test(flavor = "multi_thread")]
 async fn pending_newer_and_older_migrations_are_found() {
     let database = PgDatabase::new();
+    let url = database.url();
     let subject = "postgres.migrations";
-    let found = findings(database.url(), &settings()).await;
+    let found = findings(url, &settings()).await;
     assert_finding(&found, subject, Warning, "are pending: 0001expand");
     let unknown = "run the pending migrations first";
     assert_finding(&found, "postgres.permissions", Unknown, unknown);
-    let found = findings(database.url(), &check()).await;
+    let found = findings(url, &check()).await;
     assert_finding(&found, subject, Error, "run `animal-store migrate` as");
 
-    migrations(database.url()).run().await.expect("migrated");
+    migrations(url).run().await.expect("migrated");
     for (version, verdict, text) in [
         ("9998expand", Warning, "9998expand"),
         ("9999contract", Error, "9999contract"),
         ("0001_expand_create_pets", Error, "before version 0.1.0"),
     ] {
-        database.sql(&format!(
-            "INSERT INTO __diesel_schema_migrations (version) VALUES ('{version}')"
-        ));
-        finds(database.url(), subject, verdict, text).await;
+        record(&database, version);
+        finds(url, subject, verdict, text).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_advice_about_missing_permissions_grants_them() {
-    let database = empty_tables().await;
+    let database = migrated().await;
     let user = database.user();
-    database.sql(&format!("GRANT SELECT ON pets TO {}", user.name));
+    let name = &user.name;
+    database.sql(&format!("GRANT SELECT ON pets TO {name}"));
     let found = findings(&user.url, &settings()).await;
     // What cannot be examined hides nothing else.
     let table = "SELECT ON __diesel_schema_migrations";
     assert_finding(&found, "postgres.migrations", Error, table);
     let advice = "as the owner of the tables";
     let finding = assert_finding(&found, "postgres.permissions", Error, advice);
-
-    let grants = finding.found.split_once(": ").expect("statements").1;
+    let grants = statements(finding);
     assert!(grants.contains("GRANT INSERT ON pets TO "), "{grants}");
-    database.sql(&format!("{grants}; GRANT {table} TO {}", user.name));
+
+    database.sql(&format!("{grants}; GRANT {table} TO {name}"));
     let found = findings(&user.url, &settings()).await;
-    // The test server is not durable.
-    let other = |subject: &&str| *subject != "postgres.durability";
-    assert!(!conspicuous(&found).iter().any(other), "{found:#?}");
+    assert_eq!(problems(&found), [""; 0], "{found:#?}");
     let store = Store::at(&user.url, check()).await;
-    adds_and_finds(&store.repository).await;
+    store.adds_and_finds().await;
 }
 
 /// A permission on one column suffices to lock rows.
 #[tokio::test(flavor = "multi_thread")]
 async fn permissions_by_which_the_user_can_hold_up_a_revocation_are_found_and_the_advice_revokes_them()
  {
-    let database = empty_tables().await;
+    let database = migrated().await;
     let user = database.user();
+    let name = &user.name;
     let subject = "postgres.revocations";
     database.sql(&format!(
-        "GRANT SELECT ON ALL TABLES IN SCHEMA public TO {}",
-        user.name
+        "GRANT SELECT ON ALL TABLES IN SCHEMA public TO {name}"
     ));
     finds(&user.url, subject, Ok, "cannot hold up").await;
     for (permission, table) in [
@@ -163,25 +162,13 @@ async fn permissions_by_which_the_user_can_hold_up_a_revocation_are_found_and_th
         ("UPDATE", "api_key_changes"),
         ("UPDATE (uses_since)", "api_key_state"),
     ] {
-        database.sql(&format!("GRANT {permission} ON {table} TO {}", user.name));
+        database.sql(&format!("GRANT {permission} ON {table} TO {name}"));
         let permission = permission.trim_end_matches(" (uses_since)");
         let revoke = format!("REVOKE {permission} ON {table}");
-        let found = findings(&user.url, &settings()).await;
-        let finding = assert_finding(&found, subject, Warning, &revoke);
-        let statements = finding.found.split_once(": ").expect("statements").1;
-        database.sql(statements);
+        let finding = finds(&user.url, subject, Warning, &revoke).await;
+        database.sql(statements(&finding));
         finds(&user.url, subject, Ok, "cannot hold up").await;
     }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_refuses_writes_is_found() {
-    let database = empty_tables().await;
-    database.sql(&format!(
-        "ALTER DATABASE {} SET default_transaction_read_only = on",
-        database.name()
-    ));
-    finds(database.url(), "postgres.role", Error, "read-only").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -199,7 +186,7 @@ async fn without_a_usable_connection_there_is_no_other_finding() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_stops_responding_ends_the_diagnosis_with_what_was_found_before() {
-    let database = empty_tables().await;
+    let database = migrated().await;
     let (proxy, url) = proxy_to(database.url());
     proxy.hold("synchronous_commit");
     let found = findings(&url, &short_timeout()).await;
@@ -213,27 +200,24 @@ async fn a_server_that_stops_responding_ends_the_diagnosis_with_what_was_found_b
 async fn through_a_pooler_the_diagnosis_leaves_nothing_behind() {
     let pooled = Pooled::with(2, pooling()).await;
     let through = endpoint(&pooled.url());
-    let direct = endpoint(&pooled.server.url("postgres"));
+    let direct = endpoint(pooled.database.url());
     let found = diagnose(&through, &direct, &pooling(), true).await;
-    // The test server is not durable.
-    assert_eq!(conspicuous(&found), ["postgres.durability"], "{found:#?}");
-    assert_finding(&found, "postgres.durability", Error, "set fsync = on");
+    assert_eq!(problems(&found), [""; 0], "{found:#?}");
     pooled.leaves_nothing_behind().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_transaction_pooler_that_the_configuration_does_not_name_is_found() {
-    let server = PostgresServer::start();
-    let direct = server.url("postgres");
-    migrations(&direct).run().await.expect("migrated");
+    let database = migrated().await;
+    let direct = endpoint(database.url());
     for (mode, pool_size, verdict, text) in [
         ("transaction", 1, Error, "transaction_pooling = true"),
         ("transaction", 5, Error, "transaction_pooling = true"),
         ("session", 5, Ok, "its own server process"),
     ] {
-        let bouncer = PgBouncer::start(server.port(), mode, pool_size);
-        let through = endpoint(&bouncer.url("postgres"));
-        let found = diagnose(&through, &endpoint(&direct), &settings(), true).await;
+        let bouncer = PgBouncer::start(port_of(database.url()), mode, pool_size);
+        let through = endpoint(&bouncer.url(database.name()));
+        let found = diagnose(&through, &direct, &settings(), true).await;
         assert_finding(&found, "postgres.pooler", verdict, text);
     }
 }
@@ -241,46 +225,47 @@ async fn a_transaction_pooler_that_the_configuration_does_not_name_is_found() {
 /// By the owner without `FORCE`, and by a role with `BYPASSRLS`, every row is read.
 #[tokio::test(flavor = "multi_thread")]
 async fn tables_whose_policies_apply_to_the_user_are_found() {
-    let server = PostgresServer::start();
-    let url = server.url("postgres");
-    migrations(&url).run().await.expect("migrated");
-    server.sql(
-        "postgres",
-        "CREATE ROLE keeper LOGIN; GRANT ALL ON ALL TABLES IN SCHEMA public TO keeper;
-        GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO keeper;
-        ALTER TABLE pets ENABLE ROW LEVEL SECURITY; ALTER TABLE api_key_tokens ENABLE ROW LEVEL SECURITY",
-    );
-    let keeper = url.replace("postgres@", "keeper@");
+    let database = migrated().await;
+    let user = granted(&database);
+    let name = &user.name;
     let subject = "postgres.row_security";
-    finds(&keeper, subject, Error, "pets, api_key_tokens").await;
-    finds(&url, subject, Ok, "no policy").await;
-    server.sql("postgres", "ALTER ROLE keeper BYPASSRLS");
-    finds(&keeper, subject, Ok, "no policy").await;
-    server.sql(
-        "postgres",
-        "ALTER ROLE keeper NOBYPASSRLS; GRANT CREATE ON SCHEMA public TO keeper;
-        ALTER TABLE pets OWNER TO keeper; ALTER TABLE api_key_tokens DISABLE ROW LEVEL SECURITY",
-    );
-    finds(&keeper, subject, Ok, "no policy").await;
-    server.sql("postgres", "ALTER TABLE pets FORCE ROW LEVEL SECURITY");
-    let found = findings(&keeper, &settings()).await;
-    assert_finding(&found, subject, Error, "policies apply to pets:");
+    database.sql("ALTER TABLE pets ENABLE ROW LEVEL SECURITY");
+    database.sql("ALTER TABLE api_key_tokens ENABLE ROW LEVEL SECURITY");
+    finds(&user.url, subject, Error, "pets, api_key_tokens").await;
+    finds(database.url(), subject, Ok, "no policy").await;
+    database.sql(&format!("ALTER ROLE {name} BYPASSRLS"));
+    finds(&user.url, subject, Ok, "no policy").await;
+    database.sql(&format!(
+        "ALTER ROLE {name} NOBYPASSRLS; GRANT CREATE ON SCHEMA public TO {name};
+        ALTER TABLE pets OWNER TO {name}; ALTER TABLE api_key_tokens DISABLE ROW LEVEL SECURITY"
+    ));
+    finds(&user.url, subject, Ok, "no policy").await;
+    database.sql("ALTER TABLE pets FORCE ROW LEVEL SECURITY");
+    finds(&user.url, subject, Error, "policies apply to pets:").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sequence_behind_the_greatest_id_is_found_and_the_advice_sets_it() {
-    let database = empty_tables().await;
+    let database = migrated().await;
+    let url = database.url();
     let subject = "postgres.sequence";
-    finds(database.url(), subject, Ok, "not behind").await;
+    finds(url, subject, Ok, "not behind").await;
     database.sql("INSERT INTO pets (id, name, category_id) VALUES (7, 'Rex', 1)");
-    let found = findings(database.url(), &settings()).await;
     let behind = "the greatest id is 7, and the sequence is at 0";
-    let finding = assert_finding(&found, subject, Error, behind);
+    let finding = finds(url, subject, Error, behind).await;
     let advice = finding.advice.as_deref().expect("advice");
     let statement = advice.split_once("adds pets: ").expect("a statement").1;
     assert_eq!(database.sql(statement), "7");
-    finds(database.url(), subject, Ok, "not behind").await;
+    finds(url, subject, Ok, "not behind").await;
     database.sql("ALTER SEQUENCE pets_id_seq CACHE 50");
     let advice = "ALTER SEQUENCE pets_id_seq CACHE 1";
-    finds(database.url(), subject, Error, advice).await;
+    finds(url, subject, Error, advice).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_refuses_writes_is_found() {
+    let database = migrated().await;
+    let read_only = "options=-c%20default_transaction_read_only%3Don";
+    let url = with_option(database.url(), read_only);
+    finds(&url, "postgres.role", Error, "read-only").await;
 }

@@ -4,14 +4,14 @@ use std::{
     fs,
     path::Path,
     sync::atomic::{AtomicU32, Ordering},
-    time::{Duration, UNIX_EPOCH},
+    time::UNIX_EPOCH,
 };
 
-use animal_store_adapters_postgres::{Migrations, PgEndpoint, PostgresSettings};
-use animal_store_app::ports::PetRepository;
-use animal_store_test_servers::{Certificates, PostgresServer};
-use futures_util::future::join_all;
+use animal_store_adapters_postgres::PgEndpoint;
+use animal_store_test_servers::Certificates;
 use tempfile::TempDir;
+
+use crate::{prelude::*, store::set};
 
 /// How a connection to the server was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,225 +26,187 @@ enum Connection {
 
 use Connection::{Encrypted, Invalid, Plain, Refused};
 
-use crate::{
-    outcomes::{TEST_TIMEOUT, wait_until},
-    sql_session::SqlSession,
-    store::{endpoint, settings, start_storage},
-};
-
 static CASES: AtomicU32 = AtomicU32::new(0);
 
+/// Values of `sslmode`. The first one is none.
 const MODES: [&str; 6] = [
     "",
-    "disable",
-    "prefer",
-    "require",
-    "verify-ca",
-    "verify-full",
+    "&sslmode=disable",
+    "&sslmode=prefer",
+    "&sslmode=require",
+    "&sslmode=verify-ca",
+    "&sslmode=verify-full",
 ];
-
-/// A server, a session over its Unix socket, a host of the server, and the authorities that are trusted.
-struct Case<'a>(
-    &'a PostgresServer,
-    &'a SqlSession,
-    &'a str,
-    Option<&'a Path>,
-);
-
-impl Case<'_> {
-    async fn connection(&self, mode: &str) -> Connection {
-        let Case(server, observer, host, roots) = self;
-        // Distinguishes these connections from those of earlier cases.
-        let name = format!("case-{}", CASES.fetch_add(1, Ordering::Relaxed));
-        let mode = if mode.is_empty() {
-            String::new()
-        } else {
-            format!("&sslmode={mode}")
-        };
-        let roots = roots.map_or_else(String::new, |roots| {
-            format!("&sslrootcert={}", roots.display())
-        });
-        let port = server.port();
-        let url = format!(
-            "postgres://postgres@{host}:{port}/postgres?application_name={name}{mode}{roots}"
-        );
-        let Ok(endpoint) = PgEndpoint::parse(&url.into()) else {
-            return Invalid;
-        };
-        let settings = PostgresSettings {
-            connections_per_worker: 1,
-            ..settings()
-        };
-        let Ok((storage, _)) = start_storage(endpoint.clone(), endpoint, settings).await else {
-            return Refused;
-        };
-        // It keeps its connection.
-        let repository = storage.repository();
-        assert_eq!(repository.list(None, None, 1).await.expect("a list"), []);
-        let connections = format!(
-            "SELECT DISTINCT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = '{name}'"
-        );
-        let encrypted = observer.column(&connections).await;
-        match encrypted.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-            ["t"] => Encrypted,
-            ["f"] => Plain,
-            _ => panic!("{name}: {encrypted:?}"),
-        }
-    }
-
-    /// Checks the connection of each of [`MODES`], all at the same time.
-    async fn gives(&self, expected: [Connection; 6]) {
-        let connections = join_all(MODES.map(|mode| self.connection(mode))).await;
-        assert_eq!(
-            connections, expected,
-            "{MODES:?} to {} with {:?}",
-            self.2, self.3
-        );
-    }
-}
-
-/// Starting `psql` for each case would take most of the time.
-async fn observer(server: &PostgresServer) -> SqlSession {
-    let folder = server.socket_directory().display();
-    let port = server.port();
-    SqlSession::at(&format!(
-        "postgres:///postgres?host={folder}&port={port}&user=postgres"
-    ))
-    .await
-}
-
-/// Makes the server read its settings, rules and certificate again.
-async fn reload(server: &PostgresServer) {
-    let loaded = || server.sql("postgres", "SELECT pg_conf_load_time()");
-    let before = loaded();
-    server.sql("postgres", "SELECT pg_reload_conf()");
-    wait_until("the configuration is loaded", async || loaded() != before).await;
-}
-
-/// Gives the server another certificate.
-async fn install(server: &PostgresServer, certificate: impl AsRef<[u8]>, key: impl AsRef<[u8]>) {
-    // Overwriting keeps the owner and the mode of the file.
-    fs::write(&server.certificates().server, certificate).expect("the file can be written");
-    fs::write(&server.certificates().server_key, key).expect("the file can be written");
-    reload(server).await;
-}
 
 const ONLY_PLAIN: [Connection; 6] = [Plain, Plain, Plain, Refused, Refused, Refused];
 
+struct Server {
+    server: PostgresServer,
+    observer: SqlSession,
+}
+
+impl Server {
+    async fn new(server: PostgresServer) -> Self {
+        // Starting `psql` for each case would take most of the time.
+        let folder = server.socket_directory().display();
+        let socket = format!("host={folder}&port={}&user=postgres", server.port());
+        let observer = SqlSession::at(&format!("postgres:///postgres?{socket}")).await;
+        Self { server, observer }
+    }
+
+    fn authority(&self) -> &Path {
+        &self.server.certificates().authority
+    }
+
+    async fn connection(&self, host: &str, options: &str) -> Connection {
+        // Distinguishes these connections from those of earlier cases.
+        let name = format!("case-{}", CASES.fetch_add(1, Ordering::Relaxed));
+        let host = format!("{host}:{}", self.server.port());
+        let options = format!("application_name={name}{options}");
+        let url = format!("postgres://postgres@{host}/postgres?{options}");
+        if PgEndpoint::parse(&url.as_str().into()).is_err() {
+            return Invalid;
+        }
+        let Ok(store) = start_storage(&url, &url, one_connection()).await else {
+            return Refused;
+        };
+        // It keeps its connection.
+        assert_eq!(store.list(None, 0, 1).await.expect("a list"), []);
+        let ours = format!("JOIN pg_stat_activity USING (pid) WHERE application_name = '{name}'");
+        let encrypted = format!("SELECT DISTINCT ssl FROM pg_stat_ssl {ours}");
+        let encrypted = self.observer.column(&encrypted).await;
+        match encrypted.join(" ").as_str() {
+            "t" => Encrypted,
+            "f" => Plain,
+            both => panic!("{url}: {both}"),
+        }
+    }
+
+    /// Checks the connection of each of [`MODES`] to this host, with these authorities, all at the same time.
+    async fn gives(&self, host: &str, authorities: Option<&Path>, expected: [Connection; 6]) {
+        let roots = authorities.map(|file| format!("&sslrootcert={}", file.display()));
+        let roots = roots.unwrap_or_default();
+        let options = MODES.map(|mode| format!("{mode}{roots}"));
+        let connections = options.iter().map(|options| self.connection(host, options));
+        let connections = join_all(connections).await;
+        assert_eq!(connections, expected, "{MODES:?} to {host} with {roots}");
+    }
+
+    /// Makes the server read its settings, rules and certificate again.
+    async fn reload(&self) {
+        // A session that exists learns of them before the server has read its rules and certificate.
+        let loaded = || self.server.sql("postgres", "SELECT pg_conf_load_time()");
+        let before = loaded();
+        self.server.sql("postgres", "SELECT pg_reload_conf()");
+        let is_loaded = async || loaded() != before;
+        wait_until("the configuration is loaded", is_loaded).await;
+    }
+
+    /// Gives the server another certificate.
+    async fn install(&self, certificate: impl AsRef<[u8]>, key: impl AsRef<[u8]>) {
+        let files = self.server.certificates();
+        // Overwriting keeps the owner and the mode of the file.
+        fs::write(&files.server, certificate).expect("the file can be written");
+        fs::write(&files.server_key, key).expect("the file can be written");
+        self.reload().await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_certificate_is_checked_as_the_mode_requires() {
-    let server = PostgresServer::with_tls();
+    let server = Server::new(PostgresServer::with_tls()).await;
     let folder = TempDir::new().expect("a folder");
     let other = Certificates::make(folder.path()).authority;
-    let right = server.certificates().authority.as_path();
-    let observer = self::observer(&server).await;
-    let case = |host, roots| Case(&server, &observer, host, roots);
-
-    case("localhost", None)
-        .gives([Encrypted, Plain, Encrypted, Encrypted, Invalid, Refused])
-        .await;
-    case("localhost", Some(right))
-        .gives([Encrypted, Plain, Encrypted, Encrypted, Encrypted, Encrypted])
-        .await;
-    case("localhost", Some(&other)).gives(ONLY_PLAIN).await;
-    // The certificate is not for this name.
-    case("127.0.0.1", Some(right))
-        .gives([Encrypted, Plain, Encrypted, Encrypted, Encrypted, Refused])
-        .await;
-    // The authorities of the system sign for every name, so the name has to be checked.
-    case("localhost", Some(Path::new("system")))
-        .gives([Refused, Invalid, Invalid, Invalid, Invalid, Refused])
-        .await;
-    case("localhost", Some(Path::new("/nowhere")))
-        .gives([Invalid, Plain, Invalid, Invalid, Invalid, Invalid])
-        .await;
+    let right = Some(server.authority());
+    for (host, authorities, expected) in [
+        (
+            "localhost",
+            None,
+            [Encrypted, Plain, Encrypted, Encrypted, Invalid, Refused],
+        ),
+        (
+            "localhost",
+            right,
+            [Encrypted, Plain, Encrypted, Encrypted, Encrypted, Encrypted],
+        ),
+        ("localhost", Some(other.as_path()), ONLY_PLAIN),
+        // The certificate is not for this name.
+        (
+            "127.0.0.1",
+            right,
+            [Encrypted, Plain, Encrypted, Encrypted, Encrypted, Refused],
+        ),
+        // The authorities of the system sign for every name, so the name has to be checked.
+        (
+            "localhost",
+            Some(Path::new("system")),
+            [Refused, Invalid, Invalid, Invalid, Invalid, Refused],
+        ),
+        (
+            "localhost",
+            Some(Path::new("/nowhere")),
+            [Invalid, Plain, Invalid, Invalid, Invalid, Invalid],
+        ),
+    ] {
+        server.gives(host, authorities, expected).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_failed_handshake_only_modes_that_allow_it_connect_without_tls() {
-    let server = PostgresServer::with_tls();
+    let server = Server::new(PostgresServer::with_tls()).await;
     let folder = TempDir::new().expect("a folder");
-    let right = server.certificates().authority.as_path();
-    let observer = self::observer(&server).await;
-    let case = |host, roots| Case(&server, &observer, host, roots);
-
+    let right = Some(server.authority());
     // No client supports these versions.
-    server.sql(
-        "postgres",
-        "ALTER SYSTEM SET ssl_min_protocol_version = 'TLSv1'",
-    );
-    server.sql(
-        "postgres",
-        "ALTER SYSTEM SET ssl_max_protocol_version = 'TLSv1.1'",
-    );
-    reload(&server).await;
-    case("localhost", Some(right)).gives(ONLY_PLAIN).await;
-    server.sql("postgres", "ALTER SYSTEM RESET ALL");
+    set(&server.server, "ssl_min_protocol_version", "TLSv1").await;
+    set(&server.server, "ssl_max_protocol_version", "TLSv1.1").await;
+    server.gives("localhost", right, ONLY_PLAIN).await;
+    server.observer.run("ALTER SYSTEM RESET ALL").await;
 
     let self_signed = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("signed");
-    install(
-        &server,
-        self_signed.cert.pem(),
-        self_signed.signing_key.serialize_pem(),
-    )
-    .await;
-    case("localhost", None)
-        .gives([Encrypted, Plain, Encrypted, Encrypted, Invalid, Refused])
-        .await;
-    case("localhost", Some(right)).gives(ONLY_PLAIN).await;
+    let key = self_signed.signing_key.serialize_pem();
+    server.install(self_signed.cert.pem(), key).await;
+    let unchecked = [Encrypted, Plain, Encrypted, Encrypted, Invalid, Refused];
+    server.gives("localhost", None, unchecked).await;
+    server.gives("localhost", right, ONLY_PLAIN).await;
 
-    let expired = Certificates::make_until(
-        folder.path(),
-        UNIX_EPOCH + Duration::from_hours(24 * 365 * 30),
-    );
-    let contents =
-        [&expired.server, &expired.server_key].map(|file| fs::read(file).expect("a file"));
-    install(&server, &contents[0], &contents[1]).await;
-    case("localhost", Some(&expired.authority))
-        .gives(ONLY_PLAIN)
-        .await;
+    let end = UNIX_EPOCH + Duration::from_hours(24 * 365 * 30);
+    let expired = Certificates::make_until(folder.path(), end);
+    let certificate = fs::read(&expired.server).expect("a file");
+    let key = fs::read(&expired.server_key).expect("a file");
+    server.install(certificate, key).await;
+    let authorities = Some(expired.authority.as_path());
+    server.gives("localhost", authorities, ONLY_PLAIN).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_without_tls_gets_plain_connections_only() {
-    let server = PostgresServer::start();
-    let observer = self::observer(&server).await;
-    Case(&server, &observer, "127.0.0.1", None)
-        .gives([Plain, Plain, Plain, Refused, Invalid, Refused])
-        .await;
+    let server = Server::new(PostgresServer::start()).await;
+    let expected = [Plain, Plain, Plain, Refused, Invalid, Refused];
+    server.gives("127.0.0.1", None, expected).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_requires_tls_gets_no_plain_connection_and_reports_a_wrong_password() {
-    let server = PostgresServer::with_tls();
-    let observer = self::observer(&server).await;
+    let server = Server::new(PostgresServer::with_tls()).await;
     let access = async |rule| {
         let rules = format!("local all all trust\nhostssl all all 127.0.0.1/32 {rule}\n");
-        fs::write(server.socket_directory().join("pg_hba.conf"), rules).expect("it can be written");
-        reload(&server).await;
+        let file = server.server.socket_directory().join("pg_hba.conf");
+        fs::write(file, rules).expect("it can be written");
+        server.reload().await;
     };
     access("trust").await;
-    let case = Case(
-        &server,
-        &observer,
-        "localhost",
-        Some(server.certificates().authority.as_path()),
-    );
-    case.gives([
-        Encrypted, Refused, Encrypted, Encrypted, Encrypted, Encrypted,
-    ])
-    .await;
-
+    let mut expected = [Encrypted; 6];
+    expected[1] = Refused;
+    let right = Some(server.authority());
+    server.gives("localhost", right, expected).await;
     // The error of the encrypted attempt is reported, not that of the plain one after it.
-    server.sql("postgres", "CREATE ROLE shop LOGIN PASSWORD 'right'");
+    let role = "CREATE ROLE shop LOGIN PASSWORD 'right'";
+    server.observer.run(role).await;
     access("scram-sha-256").await;
-    let url = server.url("postgres").replace("postgres@", "shop:wrong@");
-    let error = Migrations::new(endpoint(&url), TEST_TIMEOUT)
-        .pending()
-        .await
-        .expect_err("a wrong password");
-    assert!(
-        error.to_string().contains("password authentication failed"),
-        "{error}"
-    );
+    let url = server.server.url("postgres");
+    let url = url.replace("postgres@", "shop:wrong@");
+    let error = migrations(&url).pending().await;
+    let text = error.expect_err("a wrong password").to_string();
+    assert!(text.contains("password authentication failed"), "{text}");
 }

@@ -1,9 +1,6 @@
 //! Engines that are not PostgreSQL, told by what PostgreSQL pretends to be.
 
-use animal_store_adapters_postgres::MigrationError;
-use animal_store_test_servers::PgDatabase;
-
-use crate::store::{migrations, with_option};
+use crate::prelude::*;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_engine_that_breaks_promises_in_silence_is_refused_by_name() {
@@ -30,18 +27,14 @@ async fn an_engine_that_breaks_promises_in_silence_is_refused_by_name() {
     ] {
         let database = PgDatabase::new();
         database.sql(&pretend);
-        let url = with_option(
-            database.url(),
-            "options=-c%20search_path%3Dpublic,pg_catalog",
-        );
+        let option = "options=-c%20search_path%3Dpublic,pg_catalog";
+        let url = with_option(database.url(), option);
         let refused = migrations(&url).run().await.expect_err("it is refused");
         assert!(
             matches!(&refused, MigrationError::Unusable(reason) if reason.contains(name)),
             "{refused:?}"
         );
-        assert_eq!(
-            database.sql("SELECT to_regclass('public.pets') IS NULL"),
-            "t"
-        );
+        let is_absent = database.sql("SELECT to_regclass('public.pets') IS NULL");
+        assert_eq!(is_absent, "t");
     }
 }

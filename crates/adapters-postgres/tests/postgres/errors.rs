@@ -1,87 +1,53 @@
-//! A database without its tables or without privileges, or one that has become read-only.
+//! A database without its tables or without privileges.
 
-use animal_store_adapters_postgres::Migrations;
-use animal_store_test_servers::PostgresServer;
-
-use crate::{
-    fixture::Fixture,
-    outcomes::{
-        Success, TEST_TIMEOUT, Unavailable, add, find, list_find_add, not_ready, reason,
-        wait_for_outcome, wait_until_ready,
-    },
-    store::{Store, check, endpoint, settings},
-};
+use crate::prelude::*;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_its_tables_the_storage_is_unavailable_until_they_are_created_again() {
-    let Fixture {
-        store,
-        observer,
-        database: _database,
-    } = Fixture::new().await;
+    let fixture = Fixture::new().await;
+    let observer = &fixture.observer;
     let definition = include_str!("../../migrations/0001-expand_create_tables/up.sql");
-    wait_for_outcome(&store.repository, Success).await;
     observer.run("DROP TABLE pets, idempotency_keys").await;
-    assert_eq!(list_find_add(&store.repository).await, [Unavailable; 3]);
-    let reason = not_ready(&store.storage).await.expect("not ready");
-    assert!(
-        reason.contains(r#"relation "pets" does not exist"#),
-        "{reason}"
-    );
+    assert_eq!(fixture.list_find_add().await, [Unavailable; 3]);
+    let reason = fixture.not_ready().await.expect("not ready");
+    let missing = r#"relation "pets" does not exist"#;
+    assert!(reason.contains(missing), "{reason}");
     // New connections find no tables either.
-    observer
-        .wait_until_ended(&observer.terminate_backends().await)
-        .await;
-    wait_for_outcome(&store.repository, Unavailable).await;
+    observer.end_backends().await;
+    fixture.wait_for(Unavailable).await;
     observer.run(definition).await;
-    wait_for_outcome(&store.repository, Success).await;
-    wait_until_ready(&store.storage).await;
+    fixture.wait_until_it_works().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_privilege_the_storage_is_unavailable_until_it_is_granted() {
-    let server = PostgresServer::start();
-    drop(Store::at(&server.url("postgres"), settings()).await);
-    let sql = |sql| drop(server.sql("postgres", sql));
-    sql("CREATE ROLE keeper LOGIN");
-    let url = server.url("postgres").replace("postgres@", "keeper@");
-    let error = Migrations::new(endpoint(&url), TEST_TIMEOUT)
-        .pending()
-        .await
-        .expect_err("refused")
-        .to_string();
-    assert!(
-        error.starts_with("keeper@")
-            && error.ends_with(" table __diesel_schema_migrations (SQLSTATE 42501)"),
-        "{error}"
-    );
-    sql("GRANT SELECT ON __diesel_schema_migrations TO keeper");
-    let store = Store::at(&url, check()).await;
-    wait_for_outcome(&store.repository, Unavailable).await;
-    let login = url.strip_prefix("postgres://").expect("a scheme");
-    for text in [
-        reason(&find(&store.repository, 1).await.expect_err("refused")),
-        reason(&add(&store.repository, "Rex").await.expect_err("refused")),
-    ] {
-        assert!(
-            text.ends_with(&format!(
-                ": {login}: permission denied for table pets (SQLSTATE 42501)"
-            )),
-            "{text}"
-        );
-    }
-    let text = not_ready(&store.storage).await.expect("not ready");
-    assert_eq!(
-        text,
-        format!("{login}: permission denied for table pets (SQLSTATE 42501)")
-    );
+    let database = migrated().await;
+    let user = database.user();
+    let grant = |privilege| database.sql(&format!("GRANT {privilege} TO {}", user.name));
+    let login = user.url.strip_prefix("postgres://").expect("a scheme");
+    let denied = format!("{login}: permission denied for table pets (SQLSTATE 42501)");
+    let refused = migrations(&user.url).pending().await;
+    let text = refused.expect_err("refused").to_string();
+    assert!(text.starts_with(login), "{text}");
+    let table = " table __diesel_schema_migrations (SQLSTATE 42501)";
+    assert!(text.ends_with(table), "{text}");
 
-    sql("GRANT SELECT ON pets TO keeper");
-    assert_eq!(
-        list_find_add(&store.repository).await,
-        [Success, Success, Unavailable]
-    );
-    sql("GRANT INSERT ON pets TO keeper; GRANT USAGE ON pets_id_seq TO keeper");
-    assert_eq!(list_find_add(&store.repository).await, [Success; 3]);
-    wait_until_ready(&store.storage).await;
+    grant("SELECT ON __diesel_schema_migrations");
+    let store = Store::at(&user.url, check()).await;
+    store.wait_for(Unavailable).await;
+    for text in [
+        reason(&store.find(1).await.expect_err("refused")),
+        reason(&store.add("Rex").await.expect_err("refused")),
+    ] {
+        assert!(text.ends_with(&format!(": {denied}")), "{text}");
+    }
+    assert_eq!(store.not_ready().await, Some(denied));
+
+    grant("SELECT ON pets");
+    let outcomes = store.list_find_add().await;
+    assert_eq!(outcomes, [Success, Success, Unavailable]);
+    grant("INSERT ON pets");
+    grant("USAGE ON pets_id_seq");
+    assert_eq!(store.list_find_add().await, [Success; 3]);
+    store.wait_until_ready().await;
 }

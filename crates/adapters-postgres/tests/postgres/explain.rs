@@ -1,14 +1,8 @@
 //! The statements of the adapter and their plans.
 
-use animal_store_adapters_postgres::PostgresSettings;
-use animal_store_test_servers::PgDatabase;
 use serde_json::Value;
-use tokio_postgres::{Client, SimpleQueryMessage};
 
-use crate::{
-    sql_session::client,
-    store::{Store, migrations, settings, with_option},
-};
+use crate::prelude::*;
 
 /// The settings of every session of the adapter that plans depend on.
 pub(crate) const PLAN_SETTINGS: &str = "plan_cache_mode=force_generic_plan enable_seqscan=off enable_bitmapscan=off \
@@ -39,17 +33,7 @@ pub(crate) fn trap(table: &str) -> String {
 /// A store that has the trap in place of its table.
 pub(crate) async fn trapped(database: &PgDatabase, settings: PostgresSettings) -> Store {
     database.sql(&trap("pets"));
-    with_schema(database, "trap", settings).await
-}
-
-/// A store that finds its tables in this schema first.
-pub(crate) async fn with_schema(
-    database: &PgDatabase,
-    schema: &str,
-    settings: PostgresSettings,
-) -> Store {
-    let option = format!("options=-c%20search_path%3D{schema},public");
-    Store::at(&with_option(database.url(), &option), settings).await
+    Store::in_schema(database, "trap", settings).await
 }
 
 /// The plan settings and the statement that an error of a [`trapped`] store reports.
@@ -63,37 +47,19 @@ pub(crate) fn settings_and_statement(error: &str) -> (String, String) {
     (settings.to_owned(), statement.to_owned())
 }
 
-/// A database with empty tables that no background process analyzes.
-pub(crate) async fn empty_tables() -> PgDatabase {
-    let database = PgDatabase::new();
-    migrations(database.url()).run().await.expect("migrated");
-    for table in ["pets", "idempotency_keys"] {
-        database.sql(&format!(
-            "ALTER TABLE {table} SET (autovacuum_enabled = off)"
-        ));
-    }
-    database
-}
-
 /// A session with the plan settings of the adapter.
-pub(crate) async fn session(database: &PgDatabase) -> Client {
-    let client = client(database.url()).await;
-    client
-        .batch_execute(&format!("SET {}", PLAN_SETTINGS.replace(' ', "; SET ")))
-        .await
-        .expect("set");
-    client
+pub(crate) async fn session(database: &PgDatabase) -> SqlSession {
+    let session = SqlSession::of(database).await;
+    let set = PLAN_SETTINGS.replace(' ', "; SET ");
+    session.run(&format!("SET {set}")).await;
+    session
 }
 
 /// Runs a statement and returns how the server executed it.
-pub(crate) async fn explain(client: &Client, statement: &str) -> Value {
+pub(crate) async fn explain(session: &SqlSession, statement: &str) -> Value {
     let explain = format!("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement}");
-    let messages = client.simple_query(&explain).await.expect("a plan");
-    let row = messages.iter().find_map(|message| match message {
-        SimpleQueryMessage::Row(row) => row.get(0),
-        _ => None,
-    });
-    serde_json::from_str::<Value>(row.expect("a plan")).expect("JSON")[0].clone()
+    let plan = session.column(&explain).await;
+    serde_json::from_str::<Value>(&plan[0]).expect("JSON")[0].clone()
 }
 
 /// A node of a plan and all nodes below it.
@@ -142,12 +108,4 @@ pub(crate) fn scans(plan: &Value) -> Vec<&Value> {
 /// Number of pages that a statement used.
 pub(crate) fn buffers(plan: &Value) -> i64 {
     number(plan, "Shared Hit Blocks") + number(plan, "Shared Read Blocks")
-}
-
-/// Settings with one connection for reads. Each kind of read has one batch in flight at most.
-pub(crate) fn one_connection() -> PostgresSettings {
-    PostgresSettings {
-        connections_per_worker: 1,
-        ..settings()
-    }
 }

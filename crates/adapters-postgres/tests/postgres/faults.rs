@@ -1,42 +1,21 @@
 //! Connections that fail: calls fail in time, and succeed again without a restart.
 
-use std::sync::Arc;
+use tokio::join;
 
-use animal_store_app::ports::PetRepository;
-use animal_store_test_servers::FaultProxy;
-use futures_util::future::join_all;
-use tokio::{join, time::timeout};
-
-use crate::{
-    fixture::{Fixture, begin_to_find},
-    metrics::failures,
-    outcomes::{
-        PROMPT, Success, Timeout, Unavailable, Unknown, add, add_outcome, find, list_find_add,
-        not_ready, read_outcome, wait_for_outcome, wait_until_ready,
-    },
-    sql_session::SqlSession,
-    store::{both_modes, in_both_modes, settings, short_timeout},
-};
+use crate::prelude::*;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_that_are_cut_half_closed_or_terminated_are_replaced() {
-    in_both_modes(&settings(), async |settings| {
-        let (fixture, proxy) = Fixture::proxied(settings).await;
-        let Fixture {
-            store, observer, ..
-        } = &fixture;
-        // Two for reads, two for creates, one for readiness.
-        observer.wait_for_backends(5).await;
+    Fixture::in_both_modes(async |fixture| {
+        let observer = &fixture.observer;
         for end in [FaultProxy::cut, FaultProxy::half_close] {
             let before = observer.backends().await;
-            end(&proxy);
-            wait_for_outcome(&store.repository, Success).await;
+            end(&fixture.proxy);
+            fixture.wait_for(Success).await;
             observer.wait_until_ended(&before).await;
         }
-        observer
-            .wait_until_ended(&observer.terminate_backends().await)
-            .await;
-        wait_for_outcome(&store.repository, Success).await;
+        observer.end_backends().await;
+        fixture.wait_for(Success).await;
         // The next check of the readiness opens its own.
         observer.wait_for_backends(4).await;
     })
@@ -51,61 +30,45 @@ async fn over_a_frozen_connection_every_call_fails_in_time_and_later_ones_at_onc
         (plain, Unknown, [1, 1, 0]),
         (pooling, Unavailable, [1, 0, 1]),
     ] {
-        let (fixture, mut proxy) = Fixture::proxied(settings).await;
-        let store = &fixture.store;
-        let repository = &store.repository;
-        assert_eq!(not_ready(&store.storage).await, None);
+        let mut fixture = Fixture::with(settings).await;
+        assert_eq!(fixture.not_ready().await, None);
         // On a busy machine, requests of the start can be among them.
-        let before = failures(&store.registry);
-        proxy.freeze();
-        let calls = async { join!(find(repository, 1), add(repository, "lost")) };
+        let before = fixture.failures();
+        fixture.proxy.freeze();
+        let calls = async { join!(fixture.find(1), fixture.add("lost")) };
         let (found, lost) = timeout(PROMPT, calls).await.expect("they fail in time");
         assert_eq!((read_outcome(&found), add_outcome(&lost)), (Timeout, added));
-        let after = failures(&store.registry);
-        assert_eq!(
-            [0, 1, 2].map(|reason| after[reason] - before[reason]),
-            failed
-        );
+        let after = fixture.failures();
+        let difference = [0, 1, 2].map(|reason| after[reason] - before[reason]);
+        assert_eq!(difference, failed);
+
         // The first timeout marks its connection as broken, and the next read uses the other one.
-        assert_eq!(
-            read_outcome(&repository.list(None, None, 10).await),
-            Timeout
-        );
+        let next = fixture.list(None, 0, 10).await;
+        assert_eq!(read_outcome(&next), Timeout);
         for _ in 0..10 {
-            assert_eq!(list_find_add(repository).await, [Unavailable; 3]);
+            assert_eq!(fixture.list_find_add().await, [Unavailable; 3]);
         }
-        assert!(not_ready(&store.storage).await.is_some());
-        proxy.heal();
-        wait_for_outcome(repository, Success).await;
-        wait_until_ready(&store.storage).await;
+        assert!(fixture.not_ready().await.is_some());
+        fixture.proxy.heal();
+        fixture.wait_until_it_works().await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reads_fail_as_soon_as_the_server_terminates_their_connections() {
-    let (fixture, _proxy) = Fixture::proxied(settings()).await;
-    let Fixture {
-        store,
-        observer,
-        database,
-    } = &fixture;
-    let locking = SqlSession::of(database).await;
-    locking.lock().await;
+    let fixture = Fixture::new().await;
+    let locking = SqlSession::of(&fixture.database).await;
     // A get and a list are in flight on different connections, and other gets wait.
-    let get = begin_to_find(&store.repository, 1);
-    observer.wait_for_table_locks(1).await;
-    let repository = Arc::clone(&store.repository);
-    let list = tokio::spawn(async move { read_outcome(&repository.list(None, None, 10).await) });
-    observer.wait_for_table_locks(2).await;
-    let reads: Vec<_> = [get]
-        .into_iter()
-        .chain((1..=20).map(|id| begin_to_find(&store.repository, id)))
-        .collect();
-    observer.terminate_backends().await;
-    for read in join_all(reads).await {
-        assert_eq!(read_outcome(&read), Unavailable);
+    let get = locking.block(|| fixture.find(1)).await;
+    let list = fixture.list(None, 0, 10);
+    locking.wait_for_table_locks(2).await;
+    let others: Vec<_> = (1..=20).map(|id| fixture.find(id)).collect();
+    fixture.observer.terminate_backends().await;
+    assert_eq!(read_outcome(&get.await), Unavailable);
+    assert_eq!(read_outcome(&list.await), Unavailable);
+    for other in join_all(others).await {
+        assert_eq!(read_outcome(&other), Unavailable);
     }
-    assert_eq!(list.await.expect("no panic"), Unavailable);
     locking.unlock().await;
-    wait_for_outcome(&store.repository, Success).await;
+    fixture.wait_for(Success).await;
 }

@@ -1,21 +1,8 @@
 //! A storage whose batches the test controls: while one add waits for a lock in the server, others wait for the writer.
 
-use std::sync::Arc;
+use std::ops::Deref;
 
-use animal_store_adapters_postgres::{PgPetRepository, PostgresSettings};
-use animal_store_app::ports::{AddPetError, StoreFailure};
-use animal_store_domain::Pet;
-use animal_store_test_servers::{FaultProxy, PgDatabase};
-use futures_util::{
-    FutureExt,
-    future::{BoxFuture, join_all, ready},
-};
-
-use crate::{
-    outcomes::{add, find, wait_until_ready},
-    sql_session::SqlSession,
-    store::{Store, in_both_modes, proxy_to, settings},
-};
+use crate::{outcomes::AddResult, prelude::*};
 
 /// Pets of a batch of which one is refused.
 pub(crate) const NAMES: [&str; 7] = ["a", "b", "bad", "c", "d", "e", "f"];
@@ -25,13 +12,21 @@ pub(crate) fn raise(code: &str, message: &str) -> String {
     format!("IF NEW.name = 'bad' THEN RAISE '{message}' USING ERRCODE = '{code}'; END IF")
 }
 
-pub(crate) type AddResult = Result<Pet, AddPetError>;
-
-/// A storage that has opened its connections, and a session beside it.
+/// A storage that has opened its connections, through a proxy, and a session beside it. Both have one database.
 pub(crate) struct Fixture {
     pub(crate) store: Store,
+    pub(crate) proxy: FaultProxy,
     pub(crate) observer: SqlSession,
     pub(crate) database: PgDatabase,
+}
+
+/// A fixture is used like its storage.
+impl Deref for Fixture {
+    type Target = Store;
+
+    fn deref(&self) -> &Store {
+        &self.store
+    }
 }
 
 impl Fixture {
@@ -40,63 +35,55 @@ impl Fixture {
     }
 
     pub(crate) async fn with(settings: PostgresSettings) -> Self {
-        Self::of(PgDatabase::new(), settings).await
-    }
-
-    /// Runs a test without and with transaction pooling, at the same time.
-    pub(crate) async fn in_both_modes(test: impl AsyncFn(Self)) {
-        let start = async |settings| test(Self::with(settings).await).await;
-        in_both_modes(&settings(), start).await;
-    }
-
-    pub(crate) async fn of(database: PgDatabase, settings: PostgresSettings) -> Self {
-        let store = Store::at(database.url(), settings).await;
-        add(&store.repository, "Rex").await.expect("added");
-        wait_until_ready(&store.storage).await;
-        store.wait_for_connections().await;
+        let database = PgDatabase::new();
+        let (proxy, url) = proxy_to(database.url());
+        let store = start_storage(&url, database.url(), settings).await;
+        let store = store.expect("a storage");
+        store.wait_until_connected().await;
+        store.add_keyed_until_stored("Rex").await;
         let observer = SqlSession::of(&database).await;
-        // Two for creates and one for readiness. That of the migrations ends, and those for reads begin with a read.
-        observer.wait_for_backends(3).await;
+        // Two for reads, two for creates, one for readiness. That of the migrations ends.
+        observer.wait_for_backends(5).await;
         Self {
             store,
+            proxy,
             observer,
             database,
         }
     }
 
-    /// A storage that is connected through a proxy. The session is not.
-    pub(crate) async fn proxied(settings: PostgresSettings) -> (Self, FaultProxy) {
-        let database = PgDatabase::new();
-        let (proxy, url) = proxy_to(database.url());
-        let fixture = Self {
-            store: Store::at(&url, settings).await.connected().await,
-            observer: SqlSession::of(&database).await,
-            database,
-        };
-        (fixture, proxy)
+    /// Runs a test without and with transaction pooling, at the same time.
+    pub(crate) async fn in_both_modes(test: impl AsyncFn(Self)) {
+        Self::in_both_modes_of(&settings(), test).await;
     }
 
-    /// Starts to add a pet. It is in the queue, or was refused, when this returns.
-    pub(crate) fn begin(&self, name: &str) -> BoxFuture<'static, AddResult> {
-        let repository = Arc::clone(&self.store.repository);
-        let name = name.to_owned();
-        poll_once(async move { add(&repository, &name).await }.boxed())
-    }
-
-    /// Locks the table, and makes the writer wait for it.
-    pub(crate) async fn block(&self) -> BoxFuture<'static, AddResult> {
-        self.observer.lock().await;
-        let first = self.begin("first");
-        self.observer.wait_for_table_locks(1).await;
-        first
+    /// As [`in_both_modes`](Self::in_both_modes), with other settings.
+    pub(crate) async fn in_both_modes_of(settings: &PostgresSettings, test: impl AsyncFn(Self)) {
+        in_both_modes(settings, async |settings| {
+            test(Self::with(settings).await).await;
+        })
+        .await;
     }
 
     /// Adds these pets in one batch.
     pub(crate) async fn add_together(&self, names: &[impl AsRef<str>]) -> Vec<AddResult> {
-        let first = self.block().await;
-        let batch: Vec<_> = names.iter().map(|name| self.begin(name.as_ref())).collect();
+        self.together(names, |name| self.add(name)).await
+    }
+
+    /// Adds these pets with their keys in one batch.
+    pub(crate) async fn add_keyed_together(&self, names: &[impl AsRef<str>]) -> Vec<Keyed> {
+        self.together(names, |name| self.add_keyed(name)).await
+    }
+
+    async fn together<T>(
+        &self,
+        names: &[impl AsRef<str>],
+        add: impl Fn(&str) -> BoxFuture<'static, T>,
+    ) -> Vec<T> {
+        let first = self.observer.block(|| add("first")).await;
+        let batch: Vec<_> = names.iter().map(|name| add(name.as_ref())).collect();
         self.observer.unlock().await;
-        first.await.expect("added");
+        first.await;
         join_all(batch).await
     }
 
@@ -116,10 +103,9 @@ impl Fixture {
         let function = "CREATE OR REPLACE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql";
         let drop = "DROP TRIGGER IF EXISTS spoil ON pets";
         let trigger = format!("CREATE {trigger} FOR EACH ROW EXECUTE FUNCTION spoil()");
+        let body = format!("$$BEGIN {body}; RETURN NEW; END$$");
         self.observer
-            .run(&format!(
-                "{function} AS $$BEGIN {body}; RETURN NEW; END$$; {drop}; {trigger}"
-            ))
+            .run(&format!("{function} AS {body}; {drop}; {trigger}"))
             .await;
     }
 
@@ -128,24 +114,5 @@ impl Fixture {
         self.observer
             .column("SELECT name FROM pets WHERE name NOT IN ('Rex', 'first') ORDER BY id")
             .await
-    }
-}
-
-/// Starts to find a pet. The read is in the queue when this returns.
-pub(crate) fn begin_to_find(
-    repository: &Arc<PgPetRepository>,
-    id: i64,
-) -> BoxFuture<'static, Result<Option<Pet>, StoreFailure>> {
-    let repository = Arc::clone(repository);
-    poll_once(async move { find(&repository, id).await }.boxed())
-}
-
-/// Starts a future.
-pub(crate) fn poll_once<T: Send + 'static>(
-    mut future: BoxFuture<'static, T>,
-) -> BoxFuture<'static, T> {
-    match (&mut future).now_or_never() {
-        None => future,
-        Some(result) => ready(result).boxed(),
     }
 }

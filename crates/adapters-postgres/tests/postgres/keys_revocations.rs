@@ -1,18 +1,11 @@
 //! What cannot hold up a revocation.
 
-use std::time::{Duration, Instant};
-
-use animal_store_adapters_postgres::{PostgresSettings, api_key_store};
-use animal_store_app::{
-    ports::{ApiKeyStore, ApiKeyUse, ApiKeyUses},
-    test_support::api_key_id,
-};
+use animal_store_app::ports::{ApiKeyUse, ApiKeyUses};
 use prometheus_client::registry::Registry;
 
 use crate::{
     keys::{add, directory_of, new_keys, revoke, wait_for},
-    sql_session::SqlSession,
-    store::{endpoint, settings},
+    prelude::*,
 };
 
 /// The permissions of the instances, as `docs/operations/postgresql.md` has them.

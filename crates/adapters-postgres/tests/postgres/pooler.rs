@@ -1,22 +1,14 @@
 //! A storage behind PgBouncer, which assigns a server connection to each transaction: results and side effects.
 
-use std::{sync::Arc, time::Duration};
+use std::ops::Deref;
 
-use animal_store_adapters_postgres::{PgPetRepository, PgStorage, PostgresSettings};
-use animal_store_app::{
-    pet_repository_contract,
-    ports::{BulkStorage, PetRepository},
-    test_support::stored_pets,
-};
-use animal_store_domain::{Pet, PetStatus};
-use animal_store_test_servers::{PgBouncer, PgDatabase, PostgresServer};
+use animal_store_app::{pet_repository_contract, ports::AddPet, test_support::new_pet};
 use tokio::task::JoinSet;
 
 use crate::{
     bulk::{bulk_with, record},
-    outcomes::{Success, adds_and_finds, list_find_add, wait_until},
-    sql_session::{SqlSession, client},
-    store::{Store, endpoint, parts, settings, start_storage},
+    prelude::*,
+    store::port_of,
 };
 
 /// State that the process left on a server connection. PgBouncer itself sets these settings for each client.
@@ -25,69 +17,69 @@ const LEFT_BEHIND: &str = "
     UNION ALL SELECT 'setting ' || name || ' ' || setting FROM pg_settings
         WHERE source = 'session' AND name NOT IN ('application_name', 'client_encoding', 'DateStyle', 'TimeZone',
             'IntervalStyle', 'standard_conforming_strings', 'extra_float_digits')
-    UNION ALL SELECT 'lock ' || objid FROM pg_locks WHERE locktype = 'advisory'";
+    UNION ALL SELECT 'lock ' || objid FROM pg_locks WHERE locktype = 'advisory'
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
 
 const UNFINISHED: &str = "
-    SELECT state, query FROM pg_stat_activity
-    WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() AND state IS DISTINCT FROM 'idle'";
+    SELECT state, query FROM pg_stat_activity WHERE datname = current_database()
+    AND backend_type = 'client backend' AND pid <> pg_backend_pid() AND state IS DISTINCT FROM 'idle'";
 
 pub(crate) struct Pooled {
-    pub(crate) server: PostgresServer,
+    store: Store,
     bouncer: PgBouncer,
-    pub(crate) storage: PgStorage,
-    pool_size: usize,
+    pub(crate) database: PgDatabase,
+    pool_size: u32,
+}
+
+/// It is used like its storage.
+impl Deref for Pooled {
+    type Target = Store;
+
+    fn deref(&self) -> &Store {
+        &self.store
+    }
 }
 
 impl Pooled {
     pub(crate) async fn with(pool_size: u32, settings: PostgresSettings) -> Self {
-        let server = PostgresServer::start();
-        let bouncer = PgBouncer::start(server.port(), "transaction", pool_size);
-        let through = endpoint(&bouncer.url("postgres"));
-        let direct = endpoint(&server.url("postgres"));
-        let (storage, _) = start_storage(through, direct, settings)
-            .await
-            .expect("a storage");
+        let database = PgDatabase::new();
+        let bouncer = PgBouncer::start(port_of(database.url()), "transaction", pool_size);
+        let url = bouncer.url(database.name());
+        let store = start_storage(&url, database.url(), settings).await;
         Self {
-            server,
+            store: store.expect("a storage"),
             bouncer,
-            storage,
-            pool_size: pool_size as usize,
+            database,
+            pool_size,
         }
     }
 
     /// The URL of the database through the pooler.
     pub(crate) fn url(&self) -> String {
-        self.bouncer.url("postgres")
-    }
-
-    pub(crate) fn repository(&self) -> Arc<PgPetRepository> {
-        Arc::new(self.storage.repository())
+        self.bouncer.url(self.database.name())
     }
 
     /// Returns the result of a query on each server connection of the pool.
-    pub(crate) async fn on_each_connection(&self, sql: &str) -> Vec<Vec<String>> {
-        let mut clients = Vec::new();
+    async fn on_each_connection(&self, sql: &str) -> Vec<Vec<String>> {
+        let mut sessions = Vec::new();
         for _ in 0..self.pool_size {
-            let client = client(&self.bouncer.url("postgres")).await;
+            let session = SqlSession::at(&self.url()).await;
             // A transaction occupies a connection.
-            client.batch_execute("BEGIN").await.expect("a transaction");
-            clients.push(client);
+            session.run("BEGIN").await;
+            sessions.push(session);
         }
         let mut results = Vec::new();
-        for client in clients {
-            let rows = client.query_typed(sql, &[]).await.expect("rows");
-            results.push(rows.iter().map(|row| row.get(0)).collect());
-            client.batch_execute("COMMIT").await.expect("committed");
+        for session in sessions {
+            results.push(session.column(sql).await);
+            session.run("COMMIT").await;
         }
         results
     }
 
     /// Waits until no transaction is open, and checks that no state is left on any connection.
     pub(crate) async fn leaves_nothing_behind(&self) {
-        wait_until("no open transaction", async || {
-            self.server.sql("postgres", UNFINISHED).is_empty()
-        })
-        .await;
+        let none_is_open = async || self.database.sql(UNFINISHED).is_empty();
+        wait_until("no open transaction", none_is_open).await;
         for left in self.on_each_connection(LEFT_BEHIND).await {
             assert_eq!(left, [""; 0]);
         }
@@ -102,41 +94,33 @@ pub(crate) fn pooling() -> PostgresSettings {
 }
 
 /// A repository that shares one server connection with everything else of the storage.
-async fn repository(
-    idempotency_retention: Duration,
-) -> (Arc<dyn PetRepository>, (PgStorage, PgBouncer, PgDatabase)) {
-    let database = PgDatabase::new();
-    let bouncer = PgBouncer::start(parts(database.url()).1, "transaction", 1);
-    let through = endpoint(&bouncer.url(database.name()));
+async fn repository(idempotency_retention: Duration) -> (Arc<dyn PetRepository>, Pooled) {
     let settings = PostgresSettings {
         idempotency_retention,
         ..pooling()
     };
-    let (storage, _) = start_storage(through, endpoint(database.url()), settings)
-        .await
-        .expect("a storage");
-    (Arc::new(storage.repository()), (storage, bouncer, database))
+    let pooled = Pooled::with(1, settings).await;
+    (Arc::new(pooled.storage.repository()), pooled)
 }
 
 pet_repository_contract!(repository);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_workers_share_few_connections_and_leave_nothing_behind() {
-    let pooled = Pooled::with(
-        2,
-        PostgresSettings {
-            connections_per_worker: 8,
-            ..pooling()
-        },
-    )
-    .await;
-    let workers: Vec<_> = (0..4).map(|_| pooled.repository()).collect();
+    let settings = PostgresSettings {
+        connections_per_worker: 8,
+        ..pooling()
+    };
+    let pooled = Pooled::with(2, settings).await;
+    let workers = [(); 4].map(|()| Arc::new(pooled.storage.repository()));
     let mut requests = JoinSet::new();
     for number in 0..80 {
         let worker = Arc::clone(&workers[number % workers.len()]);
         requests.spawn(async move {
-            let added = adds_and_finds(&worker).await;
-            for (status, expected) in [(None, true), (Some(PetStatus::Sold), false)] {
+            let added = worker.add(AddPet::new(new_pet())).await.expect("added").pet;
+            let found = worker.find(added.id()).await.expect("found");
+            assert_eq!(found.as_ref(), Some(&added));
+            for (status, expected) in [(None, true), (Some(Sold), false)] {
                 let list = worker.list(status, None, 1000).await.expect("a list");
                 assert!(list.is_sorted_by_key(Pet::id), "{list:?}");
                 assert_eq!(list.contains(&added), expected);
@@ -144,18 +128,17 @@ async fn many_workers_share_few_connections_and_leave_nothing_behind() {
         });
     }
     requests.join_all().await;
-    assert_eq!(
-        pooled.server.sql("postgres", "SELECT count(*) FROM pets"),
-        "80"
-    );
-    pooled.storage.readiness().check().await.expect("ready");
-
+    let database = &pooled.database;
+    assert_eq!(database.sql("SELECT count(*) FROM pets"), "80");
+    assert_eq!(pooled.not_ready().await, None);
     pooled.leaves_nothing_behind().await;
+
     // Instances share a name: PgBouncer would change it for each transaction that follows one of another instance.
-    let names = "SELECT DISTINCT application_name FROM pg_stat_activity WHERE application_name LIKE 'animal-store%'";
-    assert_eq!(pooled.server.sql("postgres", names), "animal-store");
+    let names = "SELECT DISTINCT application_name FROM pg_stat_activity
+        WHERE application_name LIKE 'animal-store%' AND datname = current_database()";
+    assert_eq!(database.sql(names), "animal-store");
     // PgBouncer itself sets the time zone for each client.
-    let time_zone = pooled.server.sql("postgres", "SHOW TimeZone");
+    let time_zone = database.sql("SHOW TimeZone");
     for found in pooled.on_each_connection("SHOW TimeZone").await {
         assert_eq!(found, [&*time_zone]);
     }
@@ -163,31 +146,23 @@ async fn many_workers_share_few_connections_and_leave_nothing_behind() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pooler_in_session_mode_needs_no_setting() {
-    let server = PostgresServer::start();
-    let bouncer = PgBouncer::start(server.port(), "session", 10);
-    let store = Store::at(&bouncer.url("postgres"), settings()).await;
-    assert_eq!(list_find_add(&store.repository).await, [Success; 3]);
-    store.storage.readiness().check().await.expect("ready");
+    let database = PgDatabase::new();
+    let bouncer = PgBouncer::start(port_of(database.url()), "session", 10);
+    let store = Store::at(&bouncer.url(database.name()), settings()).await;
+    assert_eq!(store.list_find_add().await, [Success; 3]);
+    assert_eq!(store.not_ready().await, None);
 }
 
 /// With one connection, an open transaction would block everything else.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dropped_read_leaves_no_transaction_open() {
     let pooled = Pooled::with(1, pooling()).await;
-    let repository = pooled.repository();
-    let added = adds_and_finds(&repository).await;
-    let observer = SqlSession::at(&pooled.server.url("postgres")).await;
-    observer.lock().await;
-    let reader = Arc::clone(&repository);
-    let read = tokio::spawn(async move { reader.list(None, None, 10).await });
-    observer.wait_for_table_locks(1).await;
-    read.abort();
-    assert!(read.await.expect_err("it was dropped").is_cancelled());
+    pooled.adds_and_finds().await;
+    let observer = SqlSession::of(&pooled.database).await;
+    let read = observer.block(|| pooled.list(None, 0, 10)).await;
+    drop(read);
     observer.unlock().await;
-    assert_eq!(
-        repository.find(added.id()).await.expect("found"),
-        Some(added)
-    );
+    pooled.adds_and_finds().await;
     pooled.leaves_nothing_behind().await;
 }
 
@@ -197,9 +172,8 @@ async fn bulk_access_through_a_pooler_leaves_nothing_behind() {
     let bulk = bulk_with(&pooled.url(), pooling());
     bulk.check_writable().await.expect("writable");
     bulk.add_pets(stored_pets([7, 8])).await.expect("added");
-    bulk.add_idempotency_records(vec![record("1", 7, Duration::from_hours(1))])
-        .await
-        .expect("added");
+    let added = bulk.add_idempotency_records(vec![record(7)]).await;
+    added.expect("added");
     let snapshot = bulk.snapshot().await.expect("a snapshot");
     bulk.add_pets(stored_pets([9])).await.expect("added");
     let pets = snapshot.pets(None, 10).await;

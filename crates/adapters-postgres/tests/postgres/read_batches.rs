@@ -1,9 +1,7 @@
 //! Which reads share a statement.
 
-use animal_store_domain::PetStatus::{self, Pending};
-
 use crate::{
-    metrics::read_batches,
+    prelude::*,
     read_fixture::{Get, KINDS, List, ReadFixture, pets},
 };
 
@@ -94,9 +92,9 @@ async fn reads_of_all_kinds_share_a_batch_with_a_statement_for_each_kind() {
                 pending(20, 1),
             ],
         ] {
-            let before = read_batches(&fixture.store.registry);
+            let before = fixture.read_batches();
             fixture.succeed_together(Get(1), reads).await;
-            assert_eq!(read_batches(&fixture.store.registry), before + 2);
+            assert_eq!(fixture.read_batches(), before + 2);
             assert_eq!(fixture.statements().await.len(), 1 + KINDS.len());
         }
     })

@@ -1,17 +1,8 @@
 //! Reads that fail: because of a row alone, otherwise with their batch.
 
-use std::time::Duration;
-
-use animal_store_adapters_postgres::PostgresSettings;
-use animal_store_app::ports::StoreFailure;
-use animal_store_domain::{Pet, PetStatus};
-use futures_util::future::join_all;
-
 use crate::{
-    explain::one_connection,
-    metrics::read_batches,
+    prelude::*,
     read_fixture::{Get, KINDS, List, Read, ReadFixture, pet, pets},
-    store::in_both_modes,
 };
 
 const BAD: i64 = 21;
@@ -19,7 +10,7 @@ const BAD: i64 = 21;
 /// Pets, and a pending one with this name.
 fn with_a_pet(name: &str) -> Vec<Pet> {
     let mut pets = pets(40);
-    pets[20] = pet(BAD, name, Some(PetStatus::Pending));
+    pets[20] = pet(BAD, name, Some(Pending));
     pets
 }
 
@@ -38,19 +29,15 @@ fn reads(kind: Read) -> [Read; 6] {
     }
 }
 
-/// Only the reads of the bad pet fail, and no connection is lost.
-async fn only_reads_of_the_bad_pet_fail(
-    fixture: &ReadFixture,
-    is_expected: impl Fn(&StoreFailure) -> bool,
-) {
-    let backends = fixture.observer.backends().await;
+/// Reads of the bad pet fail because of its row, and no others.
+async fn only_reads_of_the_bad_pet_fail(fixture: &ReadFixture, place: &str) {
     for kind in KINDS {
         let responses = fixture.read_together(kind, &reads(kind)).await;
         for (index, response) in responses.into_iter().enumerate() {
             let read = reads(kind)[index];
             match response {
-                Err(error) if [1, 4].contains(&index) => {
-                    assert!(is_expected(&error), "{read:?}: {error:?}");
+                Err(StoreFailure::Corrupt(cause)) if [1, 4].contains(&index) => {
+                    assert!(cause.to_string().contains(place), "{read:?}: {cause}");
                 }
                 response => {
                     let pets = response.expect("a response");
@@ -59,11 +46,6 @@ async fn only_reads_of_the_bad_pet_fail(
             }
         }
     }
-    assert_eq!(fixture.observer.backends().await, backends);
-}
-
-fn is_corrupt(error: &StoreFailure, text: &str) -> bool {
-    matches!(error, StoreFailure::Corrupt(cause) if cause.to_string().contains(text))
 }
 
 /// Diesel hides the SQLSTATE. PostgreSQL ends a slow statement after three quarters of the timeout for its response, so
@@ -72,8 +54,7 @@ fn is_corrupt(error: &StoreFailure, text: &str) -> bool {
 async fn a_statement_that_postgresql_refuses_fails_its_batch_and_is_sent_once() {
     ReadFixture::in_both_modes(with_a_pet("bad"), async |fixture| {
         let backends = fixture.observer.backends().await;
-        let registry = &fixture.store.registry;
-        let before = read_batches(registry);
+        let before = fixture.read_batches();
         for kind in KINDS {
             for response in fixture.read_together(kind, &reads(kind)).await {
                 let Err(StoreFailure::Unavailable(cause)) = response else {
@@ -84,7 +65,7 @@ async fn a_statement_that_postgresql_refuses_fails_its_batch_and_is_sent_once() 
             }
         }
         // Of each kind a lone read, and all others in one batch.
-        assert_eq!(read_batches(registry), before + 2 * KINDS.len() as u64);
+        assert_eq!(fixture.read_batches(), before + 2 * KINDS.len() as u64);
         assert_eq!(fixture.observer.backends().await, backends);
     })
     .await;
@@ -93,13 +74,13 @@ async fn a_statement_that_postgresql_refuses_fails_its_batch_and_is_sent_once() 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_statement_that_postgresql_refuses_fails_no_read_of_another_kind() {
     ReadFixture::in_both_modes(with_a_pet("bad"), async |fixture| {
-        let by_status = List(Some(PetStatus::Pending), BAD, 5);
+        let by_status = List(Some(Pending), BAD, 5);
         let reads = [Get(BAD), List(None, 0, 5), Get(1), by_status];
         let responses = fixture.read_together(Get(1), &reads).await;
         for (read, response) in reads.into_iter().zip(responses) {
-            match (read, response) {
-                (Get(_), response) => drop(response.expect_err("refused")),
-                (_, response) => assert_eq!(response.expect("pets"), fixture.expected(read)),
+            match read {
+                Get(_) => drop(response.expect_err("refused")),
+                List(..) => assert_eq!(response.expect("pets"), fixture.expected(read)),
             }
         }
     })
@@ -115,15 +96,15 @@ async fn a_connection_whose_statements_are_ended_one_after_another_is_not_replac
     };
     in_both_modes(&settings, async |settings| {
         let fixture = ReadFixture::with(settings, pets(4)).await;
-        let backends = fixture.observer.backends().await;
-        fixture.observer.lock().await;
-        let reads = KINDS.map(|read| fixture.begin(read));
-        for response in join_all(reads).await {
+        let observer = &fixture.observer;
+        let backends = observer.backends().await;
+        observer.lock().await;
+        for response in join_all(KINDS.map(|read| fixture.read(read))).await {
             response.expect_err("the table is locked");
         }
-        fixture.observer.wait_for_table_locks(0).await;
-        fixture.observer.unlock().await;
-        assert_eq!(fixture.observer.backends().await, backends);
+        observer.wait_for_table_locks(0).await;
+        observer.unlock().await;
+        assert_eq!(observer.backends().await, backends);
     })
     .await;
 }
@@ -131,24 +112,20 @@ async fn a_connection_whose_statements_are_ended_one_after_another_is_not_replac
 #[tokio::test(flavor = "multi_thread")]
 async fn an_invalid_row_or_one_that_cannot_be_decoded_fails_only_the_reads_that_contain_it() {
     ReadFixture::in_both_modes(with_a_pet("valid"), async |mut fixture| {
-        fixture
-            .observer
-            .run(&format!("UPDATE pets SET name = ' ' WHERE id = {BAD}"))
-            .await;
+        let backends = fixture.observer.backends().await;
+        let set = format!("UPDATE pets SET name = ' ' WHERE id = {BAD}");
+        fixture.observer.run(&set).await;
         let place = format!("table pets, column name, id {BAD}");
-        only_reads_of_the_bad_pet_fail(&fixture, |error| is_corrupt(error, &place)).await;
+        only_reads_of_the_bad_pet_fail(&fixture, &place).await;
         // Of each kind a lone read, and all others in one statement.
         assert_eq!(fixture.statements().await.len(), 2 * KINDS.len());
-
+        let null = "ALTER TABLE pets ALTER COLUMN name DROP NOT NULL; UPDATE pets SET name = NULL";
         fixture
             .observer
-            .run("ALTER TABLE pets ALTER COLUMN name DROP NOT NULL")
+            .run(&format!("{null} WHERE id = {BAD}"))
             .await;
-        fixture
-            .observer
-            .run(&format!("UPDATE pets SET name = NULL WHERE id = {BAD}"))
-            .await;
-        only_reads_of_the_bad_pet_fail(&fixture, |error| is_corrupt(error, "")).await;
+        only_reads_of_the_bad_pet_fail(&fixture, "").await;
+        assert_eq!(fixture.observer.backends().await, backends);
     })
     .await;
 }

@@ -1,28 +1,11 @@
 //! A storage that reads pets through a view, which reports each row that a statement reads. While the table is locked,
 //! the test decides which reads wait for the same batch.
 
-use std::sync::Arc;
+use std::ops::Deref;
 
-use animal_store_adapters_postgres::PostgresSettings;
-use animal_store_app::ports::{PetRepository, StoreFailure};
-use animal_store_domain::{
-    CategoryId, NewPet, Pet, PetId, PetName,
-    PetStatus::{self, Available, Pending, Sold},
-};
-use animal_store_test_servers::PgDatabase;
-use futures_util::{
-    FutureExt,
-    future::{BoxFuture, join_all},
-};
-use tokio::sync::mpsc::UnboundedReceiver;
+use animal_store_domain::{CategoryId, NewPet, PetName, PetStatus::Available};
 
-use crate::{
-    explain::{empty_tables, one_connection, with_schema},
-    fixture::poll_once,
-    outcomes::find,
-    sql_session::SqlSession,
-    store::{Store, in_both_modes},
-};
+use crate::prelude::*;
 
 /// A statement that reads a `bad` pet fails.
 const VIEW: &str = "
@@ -33,8 +16,8 @@ const VIEW: &str = "
             RAISE 'this pet is bad, the timeout is %', current_setting('statement_timeout');
         END IF;
         -- Equal notifications of a transaction would be sent once.
-        PERFORM pg_notify('rows', concat_ws('|', pg_backend_pid(), statement_timestamp(), pet.id, current_query(),
-            random()));
+        PERFORM pg_notify('rows', concat_ws('|', concat_ws(' ', pg_backend_pid(), statement_timestamp()), pet.id,
+            current_query(), random()));
         RETURN true;
     END $$;
     CREATE VIEW reporting.pets AS SELECT * FROM public.pets AS pet WHERE reporting.report(pet)";
@@ -57,19 +40,27 @@ pub(crate) const KINDS: [Read; 3] = [Get(1), List(None, 0, 1), List(Some(Pending
 /// A statement that was executed.
 #[derive(Debug)]
 pub(crate) struct Statement {
-    /// Process id of the server's process, and the time.
-    execution: [String; 2],
+    /// The server's process and the time.
+    execution: String,
     pub(crate) text: String,
     /// The ids of its rows, in ascending order.
     pub(crate) ids: Vec<i64>,
 }
 
 pub(crate) struct ReadFixture {
-    pub(crate) store: Store,
+    store: Store,
     pub(crate) observer: SqlSession,
     pets: Vec<Pet>,
-    reports: UnboundedReceiver<String>,
     _database: PgDatabase,
+}
+
+/// A fixture is used like its storage.
+impl Deref for ReadFixture {
+    type Target = Store;
+
+    fn deref(&self) -> &Store {
+        &self.store
+    }
 }
 
 /// Pets with the ids from 1 to this number. Each fourth one has no status.
@@ -86,27 +77,40 @@ pub(crate) fn pet(id: i64, name: &str, status: Option<PetStatus>) -> Pet {
     Pet::new(PetId::parse(id).expect("an id"), new_pet)
 }
 
+/// The row of a pet, in SQL.
+fn row(pet: &Pet) -> String {
+    let id = pet.id().get();
+    let new_pet = pet.new_pet();
+    let name = new_pet.name().as_str();
+    let category_id = new_pet.category_id().get();
+    // 0 is no status.
+    let status = new_pet.status().map_or(0, PetStatus::number);
+    format!("({id}, '{name}', {category_id}, nullif({status}, 0))")
+}
+
 impl ReadFixture {
     pub(crate) async fn with(settings: PostgresSettings, pets: Vec<Pet>) -> Self {
-        let database = empty_tables().await;
+        let database = migrated().await;
         database.sql(VIEW);
-        let store = with_schema(&database, "reporting", settings).await;
-        let (observer, reports) = SqlSession::listening(&database, "rows").await;
+        let observer = SqlSession::of(&database).await;
+        observer.run("LISTEN rows").await;
         let mut fixture = Self {
-            store,
+            store: Store::in_schema(&database, "reporting", settings).await,
             observer,
-            pets: Vec::new(),
-            reports,
+            pets,
             _database: database,
         };
-        fixture.replace_pets(vec![pet(1, "Rex", None)]).await;
-        // The connection for reads begins with one.
-        for response in join_all(fixture.begin_all(&KINDS[..2])).await {
-            response.expect("a response");
+        // The connection for reads begins with one. One that still prepares its statements would wait for locks of the
+        // table.
+        for kind in &KINDS[..2] {
+            fixture.read(*kind).await.expect("a response");
         }
-        // A connection that still prepares its statements would wait for locks of the table.
-        fixture.store.wait_for_connections().await;
-        fixture.replace_pets(pets).await;
+        fixture.wait_for_connections().await;
+        let rows: Vec<_> = fixture.pets.iter().map(row).collect();
+        let rows = rows.join(", ");
+        let insert = "INSERT INTO pets (id, name, category_id, status) VALUES";
+        fixture.observer.run(&format!("{insert} {rows}")).await;
+        fixture.statements().await;
         fixture
     }
 
@@ -116,75 +120,31 @@ impl ReadFixture {
         in_both_modes(&one_connection(), start).await;
     }
 
-    /// Replaces all pets.
-    async fn replace_pets(&mut self, pets: Vec<Pet>) {
-        let row = |pet: &Pet| {
-            let id = pet.id().get();
-            let new_pet = pet.new_pet();
-            let name = new_pet.name().as_str();
-            let category_id = new_pet.category_id().get();
-            // 0 is no status.
-            let status = new_pet.status().map_or(0, PetStatus::number);
-            format!("({id}, '{name}', {category_id}, nullif({status}, 0))")
-        };
-        let rows: Vec<_> = pets.iter().map(row).collect();
-        let rows = rows.join(", ");
-        let insert = "INSERT INTO pets (id, name, category_id, status) VALUES";
-        let replace = format!("TRUNCATE pets; {insert} {rows}");
-        self.observer.run(&replace).await;
-        self.pets = pets;
-        self.statements().await;
-    }
-
     /// The response to a read, from the pets in memory.
     pub(crate) fn expected(&self, read: Read) -> Vec<Pet> {
-        let matches = |pet: &&Pet| match read {
-            Get(id) => pet.id().get() == id,
-            List(status, after, _) => {
-                pet.id().get() > after
-                    && status.is_none_or(|status| pet.new_pet().status() == Some(status))
-            }
-        };
-        let limit = if let List(.., limit) = read { limit } else { 1 };
-        self.pets
-            .iter()
-            .filter(matches)
-            .take(limit)
-            .cloned()
-            .collect()
+        let pets = self.pets.iter().cloned();
+        match read {
+            Get(id) => pets.filter(|pet| pet.id().get() == id).collect(),
+            List(status, after, limit) => pets
+                .filter(|pet| pet.id().get() > after)
+                .filter(|pet| status.is_none() || pet.new_pet().status() == status)
+                .take(limit)
+                .collect(),
+        }
     }
 
     /// Starts a read. It is in the queue, or has its response, when this returns.
-    pub(crate) fn begin(&self, read: Read) -> BoxFuture<'static, Response> {
-        let repository = Arc::clone(&self.store.repository);
-        let load = async move {
-            match read {
-                Get(id) => Ok(Vec::from_iter(find(&repository, id).await?)),
-                List(status, after, limit) => {
-                    let after = PetId::parse(after).ok();
-                    repository.list(status, after, limit).await
-                }
-            }
-        };
-        poll_once(load.boxed())
-    }
-
-    fn begin_all(&self, reads: &[Read]) -> Vec<BoxFuture<'static, Response>> {
-        reads.iter().map(|&read| self.begin(read)).collect()
-    }
-
-    /// Locks the table, and makes a batch with this read wait for it.
-    async fn block(&self, read: Read) -> BoxFuture<'static, Response> {
-        self.observer.lock().await;
-        let first = self.begin(read);
-        self.observer.wait_for_table_locks(1).await;
-        first
+    pub(crate) fn read(&self, read: Read) -> BoxFuture<'static, Response> {
+        match read {
+            Get(id) => self.find(id).map_ok(Vec::from_iter).boxed(),
+            List(status, after, limit) => self.list(status, after, limit),
+        }
     }
 
     /// Sends these reads while another one of their kind is in flight.
     pub(crate) async fn read_together(&self, kind: Read, reads: &[Read]) -> Vec<Response> {
-        let first = self.block(kind).await;
-        let batch = self.begin_all(reads);
+        let first = self.observer.block(|| self.read(kind)).await;
+        let batch: Vec<_> = reads.iter().map(|&read| self.read(read)).collect();
         self.observer.unlock().await;
         assert_eq!(first.await.expect("a response"), self.expected(kind));
         join_all(batch).await
@@ -204,20 +164,20 @@ impl ReadFixture {
         self.observer.run("NOTIFY rows, 'end'").await;
         let mut statements: Vec<Statement> = Vec::new();
         loop {
-            let report = self.reports.recv().await.expect("a report");
+            let report = self.observer.notification().await;
             if report == "end" {
                 break;
             }
-            let mut parts = report.split('|').map(str::to_owned);
-            let [pid, time, id, text] = [(); 4].map(|()| parts.next().expect("a part of a report"));
-            let execution = [pid, time];
+            let parts: Vec<_> = report.split('|').collect();
+            let [execution, id, text] = parts[..3] else {
+                panic!("{report}")
+            };
             let id = id.parse().expect("an id");
-            let mut known = statements.iter_mut().rev();
-            match known.find(|it| it.execution == execution) {
+            match statements.iter_mut().find(|it| it.execution == execution) {
                 Some(statement) => statement.ids.push(id),
                 None => statements.push(Statement {
-                    execution,
-                    text,
+                    execution: execution.to_owned(),
+                    text: text.to_owned(),
                     ids: vec![id],
                 }),
             }

@@ -1,61 +1,33 @@
 //! A server that has become read-only, such as a primary that was demoted: its pets may be out of date.
 
-use std::time::Duration;
+use animal_store_adapters_postgres::diagnose;
+use animal_store_app::{Verdict, test_support::assert_finding};
 
-use animal_store_adapters_postgres::{PostgresSettings, diagnose};
-use animal_store_app::{Verdict, ports::BulkStorage, test_support::assert_finding};
-use animal_store_test_servers::PostgresServer;
-
-use crate::{
-    bulk::bulk,
-    fixture::Fixture,
-    outcomes::{
-        Success, Unavailable, find, list_find_add, not_ready, read_outcome, wait_for_outcome,
-        wait_until, wait_until_ready,
-    },
-    store::{Store, endpoint, in_both_modes, settings},
-};
+use crate::{bulk::bulk, prelude::*, store::set};
 
 /// Everything fails from some moment on, and then stays so.
 async fn fails(store: &Store) {
-    wait_for_outcome(&store.repository, Unavailable).await;
+    store.wait_for(Unavailable).await;
     for _ in 0..10 {
-        assert_eq!(list_find_add(&store.repository).await, [Unavailable; 3]);
-        assert!(not_ready(&store.storage).await.is_some());
+        assert_eq!(store.list_find_add().await, [Unavailable; 3]);
+        assert!(store.not_ready().await.is_some());
     }
-}
-
-async fn works(store: &Store) {
-    wait_for_outcome(&store.repository, Success).await;
-    wait_until_ready(&store.storage).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn new_connections_that_cannot_write_are_refused() {
-    let Fixture {
-        store,
-        observer,
-        database,
-    } = Fixture::new().await;
-    works(&store).await;
-    let set = format!(
-        "ALTER DATABASE {} SET default_transaction_read_only",
-        database.name()
-    );
+    let fixture = Fixture::new().await;
+    let observer = &fixture.observer;
+    let name = fixture.database.name();
+    let set = format!("ALTER DATABASE {name} SET default_transaction_read_only");
     observer.run(&format!("{set} = on")).await;
-    assert_eq!(list_find_add(&store.repository).await, [Success; 3]);
-    assert_eq!(
-        not_ready(&store.storage).await,
-        None,
-        "they can still write"
-    );
+    assert_eq!(fixture.list_find_add().await, [Success; 3]);
+    assert_eq!(fixture.not_ready().await, None, "they can still write");
 
-    observer
-        .wait_until_ended(&observer.terminate_backends().await)
-        .await;
-    fails(&store).await;
+    observer.end_backends().await;
+    fails(&fixture).await;
     observer.run(&format!("{set} = off")).await;
-    works(&store).await;
+    fixture.wait_until_it_works().await;
 }
 
 /// Reads alone find out. Behind a pooler, the probe does.
@@ -67,19 +39,12 @@ async fn connections_that_become_read_only_are_replaced() {
     };
     in_both_modes(&settings, async |settings| {
         let (server, store) = Store::served(settings).await;
-        let set = |value: &str| {
-            server.sql(
-                "postgres",
-                &format!("ALTER SYSTEM SET default_transaction_read_only = {value}"),
-            );
-            server.sql("postgres", "SELECT pg_reload_conf()");
-        };
-        set("on");
-        let read = async || read_outcome(&find(&store.repository, 1).await);
-        wait_until("reads fail", async || read().await == Unavailable).await;
+        set(&server, "default_transaction_read_only", "on").await;
+        let reads_fail = async || read_outcome(&store.find(1).await) == Unavailable;
+        wait_until("reads fail", reads_fail).await;
         fails(&store).await;
-        set("off");
-        works(&store).await;
+        set(&server, "default_transaction_read_only", "off").await;
+        store.wait_until_it_works().await;
     })
     .await;
 }
@@ -92,7 +57,7 @@ async fn a_primary_that_restarts_as_a_standby_is_used_again_after_its_promotion(
         server.start_as_standby();
         fails(&store).await;
         server.sql("postgres", "SELECT pg_promote()");
-        works(&store).await;
+        store.wait_until_it_works().await;
     })
     .await;
 }
@@ -111,7 +76,8 @@ async fn of_several_hosts_the_primary_is_used() {
         .join(",");
     for option in ["", "?target_session_attrs=read-write"] {
         let url = format!("postgres://postgres@{hosts}/postgres{option}");
-        works(&Store::at(&url, settings()).await).await;
+        let store = Store::at(&url, settings()).await;
+        store.wait_until_it_works().await;
         let writable = bulk(&url).check_writable().await;
         writable.expect("a copy follows the primary");
         let findings = diagnose(&endpoint(&url), &endpoint(&url), &settings(), true).await;

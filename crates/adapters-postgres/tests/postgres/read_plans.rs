@@ -2,17 +2,13 @@
 //!
 //! The table has 200,000 pets: 50 are pending, evenly spread, the last 50 are sold, and all others are available.
 
-use animal_store_test_servers::PgDatabase;
-use tokio_postgres::Client;
-
 use crate::{
     explain::{
-        PLAN_SETTINGS, below, buffers, empty_tables, explain, number, one_connection, rows_read,
-        scans, session, settings_and_statement, trapped,
+        PLAN_SETTINGS, below, buffers, explain, number, rows_read, scans, session,
+        settings_and_statement, trapped,
     },
-    outcomes::{find, reason},
+    prelude::*,
     read_fixture::{KINDS, ReadFixture, pets},
-    store::in_both_modes,
 };
 
 /// The largest page and one more, as a list queries it.
@@ -63,87 +59,66 @@ const LISTS: [(i64, i64); 4] = [(0, LIMIT), (100_000, LIMIT), (199_990, 10), (20
 /// Returns the statements of the adapter, in the order of [`STATEMENTS`].
 async fn captured_statements() -> Vec<String> {
     let mut fixture = ReadFixture::with(one_connection(), pets(10)).await;
-    let [get, list, list_by_status] = KINDS;
+    let [get, list, by_status] = KINDS;
     let mut texts = Vec::new();
     for (kind, others) in [
         (list, 0),
-        (list_by_status, 0),
+        (by_status, 0),
         (get, 0),
         (list, 2),
-        (list_by_status, 2),
+        (by_status, 2),
     ] {
         fixture.read_together(kind, &vec![kind; others]).await;
-        texts.extend(
-            fixture
-                .statements()
-                .await
-                .pop()
-                .map(|statement| statement.text),
-        );
+        let statement = fixture.statements().await.pop();
+        texts.push(statement.expect("a statement").text);
     }
     texts
 }
 
 /// A session with the prepared statements of the adapter. PostgreSQL makes a plan at the first use, which is now.
-async fn prepared(database: &PgDatabase, statements: &[String]) -> Client {
-    let client = session(database).await;
+async fn prepared(database: &PgDatabase, statements: &[String]) -> SqlSession {
+    let session = session(database).await;
     assert_eq!(statements.len(), STATEMENTS.len());
     for ([name, types, _, values], statement) in STATEMENTS.iter().zip(statements) {
         let prepare = format!("PREPARE {name} ({types}) AS {statement}; EXECUTE {name} ({values})");
-        client.batch_execute(&prepare).await.expect("prepared");
+        session.run(&prepare).await;
     }
-    client
+    session
 }
 
 /// Checks the plan of one list or get, or of one batch of lists. The index scan is executed once per list, and reads
 /// this number of rows in total.
 async fn reads_only_its_own_rows(
-    client: &Client,
+    session: &SqlSession,
     [name, _, index, _]: [&str; 4],
     values: &str,
     lists: i64,
     count: i64,
 ) {
-    let plan = explain(client, &format!("EXECUTE {name} ({values})")).await["Plan"].clone();
-    let of_one_list = if name.starts_with("lists") {
-        assert_eq!(
-            plan["Node Type"], "Nested Loop",
-            "{name} {values}: {plan:#}"
-        );
-        let [given, list] = below(&plan) else {
-            panic!("{name} {values}: {plan:#}")
+    let explained = explain(session, &format!("EXECUTE {name} ({values})")).await;
+    let plan = &explained["Plan"];
+    let check = |what: &str, holds: bool| assert!(holds, "{what}: {name} {values}: {plan:#}");
+    let mut of_one_list = plan;
+    if name.starts_with("lists") {
+        let [given, list] = below(plan) else {
+            panic!("{plan:#}")
         };
-        assert_eq!(
-            given["Node Type"], "Function Scan",
-            "{name} {values}: {plan:#}"
-        );
-        assert_eq!(
-            number(given, "Actual Rows"),
-            lists,
-            "{name} {values}: {plan:#}"
-        );
-        list
-    } else {
-        &plan
-    };
+        check("a loop", plan["Node Type"] == "Nested Loop");
+        check("over lists", given["Node Type"] == "Function Scan");
+        check("each once", number(given, "Actual Rows") == lists);
+        of_one_list = list;
+    }
     let [scan] = scans(of_one_list)[..] else {
-        panic!("{name} {values}: {plan:#}")
+        panic!("{plan:#}")
     };
-    assert_eq!(scan["Node Type"], "Index Scan", "{name} {values}: {plan:#}");
-    assert_eq!(scan["Index Name"], index, "{name} {values}: {plan:#}");
-    assert_eq!(
-        number(scan, "Actual Loops"),
-        lists,
-        "{name} {values}: {plan:#}"
-    );
+    check("scan", scan["Node Type"] == "Index Scan");
+    check("index", scan["Index Name"] == index);
+    check("loops", number(scan, "Actual Loops") == lists);
     // The rows are the average of all lists, which older servers round.
-    assert!(
-        rows_read(scan) <= (count + lists - 1) / lists,
-        "{name} {values}: {plan:#}"
-    );
-    assert!(
+    check("rows", rows_read(scan) <= (count + lists - 1) / lists);
+    check(
+        "all rows",
         lists > 1 || number(scan, "Actual Rows") == count,
-        "{name} {values}: {plan:#}"
     );
     // The index is searched once per list or id.
     let searches = if name == "gets" {
@@ -151,10 +126,7 @@ async fn reads_only_its_own_rows(
     } else {
         lists
     };
-    assert!(
-        buffers(&plan) <= count + searches * OTHER_BUFFERS,
-        "{name} {values}: {plan:#}"
-    );
+    check("pages", buffers(plan) <= count + searches * OTHER_BUFFERS);
 }
 
 fn length(items: impl Iterator) -> i64 {
@@ -162,29 +134,19 @@ fn length(items: impl Iterator) -> i64 {
 }
 
 fn array<T: ToString>(values: impl Iterator<Item = T>) -> String {
-    format!(
-        "'{{{}}}'",
-        values
-            .map(|value| value.to_string())
-            .collect::<Vec<_>>()
-            .join(",")
-    )
+    let values: Vec<_> = values.map(|value| value.to_string()).collect();
+    format!("'{{{}}}'", values.join(","))
 }
 
-async fn every_read_is_an_index_scan(client: &Client) {
+async fn every_read_is_an_index_scan(session: &SqlSession) {
     let [list, by_status, gets, several, several_by_status] = STATEMENTS;
     for (after, count) in LISTS {
-        reads_only_its_own_rows(client, list, &format!("{after}, {LIMIT}"), 1, count).await;
+        let values = format!("{after}, {LIMIT}");
+        reads_only_its_own_rows(session, list, &values, 1, count).await;
     }
     for (status, after, count) in LISTS_BY_STATUS {
-        reads_only_its_own_rows(
-            client,
-            by_status,
-            &format!("{status}, {after}, {LIMIT}"),
-            1,
-            count,
-        )
-        .await;
+        let values = format!("{status}, {after}, {LIMIT}");
+        reads_only_its_own_rows(session, by_status, &values, 1, count).await;
     }
     let spread: Vec<_> = (1..=500).map(|number| number * 401).collect();
     for (ids, count) in [
@@ -193,40 +155,30 @@ async fn every_read_is_an_index_scan(client: &Client) {
         (&[200_001, 7, 1], 2),
         (&spread, 498),
     ] {
-        reads_only_its_own_rows(client, gets, &array(ids.iter()), 1, count).await;
+        reads_only_its_own_rows(session, gets, &array(ids.iter()), 1, count).await;
     }
     for lists in LISTS.chunks(1).chain([&LISTS.repeat(10)[..]]) {
         let after = array(lists.iter().map(|list| list.0));
         let limits = array(lists.iter().map(|_| LIMIT));
         let values = format!("{after}, {limits}");
         let count = lists.iter().map(|list| list.1).sum();
-        reads_only_its_own_rows(client, several, &values, length(lists.iter()), count).await;
+        reads_only_its_own_rows(session, several, &values, length(lists.iter()), count).await;
     }
-    for lists in LISTS_BY_STATUS
-        .chunks(1)
-        .chain([&LISTS_BY_STATUS.repeat(10)[..]])
-    {
-        let [statuses, after] = [
-            array(lists.iter().map(|list| list.0)),
-            array(lists.iter().map(|list| list.1)),
-        ];
+    let all = LISTS_BY_STATUS.repeat(10);
+    for lists in LISTS_BY_STATUS.chunks(1).chain([&all[..]]) {
+        let statuses = array(lists.iter().map(|list| list.0));
+        let after = array(lists.iter().map(|list| list.1));
         let limits = array(lists.iter().map(|_| LIMIT));
         let values = format!("{after}, {limits}, {statuses}");
         let count = lists.iter().map(|list| list.2).sum();
-        reads_only_its_own_rows(
-            client,
-            several_by_status,
-            &values,
-            length(lists.iter()),
-            count,
-        )
-        .await;
+        let length = length(lists.iter());
+        reads_only_its_own_rows(session, several_by_status, &values, length, count).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_read_is_an_index_scan_whatever_the_table_contains() {
-    let database = empty_tables().await;
+    let database = migrated().await;
     let statements = captured_statements().await;
     let of_empty_table = prepared(&database, &statements).await;
     database.sql(ROWS);
@@ -250,10 +202,9 @@ async fn every_read_is_an_index_scan_whatever_the_table_contains() {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_read_has_the_plan_settings() {
     in_both_modes(&one_connection(), async |settings| {
-        let database = empty_tables().await;
-        let store = trapped(&database, settings).await;
+        let store = trapped(&migrated().await, settings).await;
         for _ in 0..2 {
-            let error = find(&store.repository, 1).await.expect_err("trapped");
+            let error = store.find(1).await.expect_err("trapped");
             assert_eq!(settings_and_statement(&reason(&error)).0, PLAN_SETTINGS);
         }
     })

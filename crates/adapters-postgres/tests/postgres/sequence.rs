@@ -1,20 +1,8 @@
 //! A sequence that is behind the greatest id, as after logical replication or a restore of data alone.
 
-use animal_store_test_servers::PgDatabase;
-
-use crate::{
-    fixture::Fixture,
-    outcomes::{Success, Unavailable, add, add_outcome, adds_and_finds},
-    store::{Store, migrations, settings},
-};
+use crate::prelude::*;
 
 const AHEAD: &str = "INSERT INTO pets (id, name, category_id) VALUES (1000, 'copied', 1)";
-
-async fn migrated() -> PgDatabase {
-    let database = PgDatabase::new();
-    migrations(database.url()).run().await.expect("migrated");
-    database
-}
 
 async fn advance(database: &PgDatabase) -> bool {
     let advanced = migrations(database.url()).advance_sequence().await;
@@ -29,11 +17,13 @@ async fn a_sequence_that_is_behind_is_set_to_the_greatest_id() {
     assert!(advance(&database).await);
     assert!(!advance(&database).await);
     let store = Store::at(database.url(), settings()).await;
-    assert_eq!(adds_and_finds(&store.repository).await.id().get(), 1001);
+    assert_eq!(store.adds_and_finds().await.id().get(), 1001);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sequence_never_moves_backwards() {
+    let database = migrated().await;
+    database.sql(AHEAD);
     for (position, next) in [
         ("SELECT setval('pets_id_seq', 2000)", "2001"),
         ("SELECT setval('pets_id_seq', 1000)", "1001"),
@@ -46,23 +36,18 @@ async fn a_sequence_never_moves_backwards() {
             "2050",
         ),
     ] {
-        let database = migrated().await;
-        database.sql(AHEAD);
         database.sql(position);
         advance(&database).await;
-        assert_eq!(
-            database.sql("SELECT nextval('pets_id_seq')"),
-            next,
-            "{position}"
-        );
+        let taken = database.sql("SELECT nextval('pets_id_seq')");
+        assert_eq!(taken, next, "{position}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn creates_in_flight_and_later_ones_succeed_while_the_sequence_is_set() {
     let fixture = Fixture::new().await;
-    let first = fixture.block().await;
-    let waiting = fixture.begin("waiting");
+    let first = fixture.observer.block(|| fixture.add("first")).await;
+    let waiting = fixture.add("waiting");
     let migrations = migrations(fixture.database.url());
     let advanced = tokio::spawn(async move { migrations.advance_sequence().await });
     fixture.observer.run(AHEAD).await;
@@ -72,9 +57,7 @@ async fn creates_in_flight_and_later_ones_succeed_while_the_sequence_is_set() {
     // It may be before or after the sequence was set.
     drop(waiting.await);
     advance(&fixture.database).await;
-    let added = add(&fixture.store.repository, "later")
-        .await
-        .expect("added");
+    let added = fixture.add("later").await.expect("added");
     assert!(added.id().get() > 1000, "{added:?}");
 }
 
@@ -84,10 +67,9 @@ async fn a_user_without_the_privilege_is_told_what_is_missing() {
     let database = migrated().await;
     database.sql(AHEAD);
     let user = database.user();
-    database.sql(&format!(
-        "GRANT SELECT, INSERT ON pets TO {0}; GRANT USAGE ON pets_id_seq TO {0}",
-        user.name
-    ));
+    let name = &user.name;
+    let tables = format!("GRANT SELECT, INSERT ON pets TO {name}");
+    database.sql(&format!("{tables}; GRANT USAGE ON pets_id_seq TO {name}"));
     let refused = migrations(&user.url).advance_sequence().await;
     let reason = refused.expect_err("refused").to_string();
     assert!(reason.contains("permission denied"), "{reason}");
@@ -100,8 +82,6 @@ async fn a_start_leaves_the_sequence_as_it_is() {
     let database = migrated().await;
     database.sql("INSERT INTO pets (id, name, category_id) VALUES (1, 'copied', 1)");
     let store = Store::at(database.url(), settings()).await;
-    let added = add(&store.repository, "Rex").await;
-    assert_eq!(add_outcome(&added), Unavailable);
-    let added = add(&store.repository, "Rex").await;
-    assert_eq!(add_outcome(&added), Success);
+    assert_eq!(add_outcome(&store.add("Rex").await), Unavailable);
+    assert_eq!(add_outcome(&store.add("Rex").await), Success);
 }

@@ -1,18 +1,29 @@
 //! A session of the server beside those of the storage.
 
-use std::future::poll_fn;
+use std::{future::poll_fn, ops::Deref};
 
-use animal_store_test_servers::PgDatabase;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio_postgres::{AsyncMessage, Client, NoTls, SimpleQueryMessage};
 
-use crate::outcomes::wait_until;
+use crate::prelude::*;
 
 /// Statements that wait for the lock of the table.
 const WAITING: &str = "pg_locks WHERE NOT granted AND relation = 'pets'::regclass \
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
 
-pub(crate) struct SqlSession(Client);
+pub(crate) struct SqlSession {
+    client: Client,
+    notifications: UnboundedReceiver<String>,
+}
+
+/// A session is used like its client.
+impl Deref for SqlSession {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        &self.client
+    }
+}
 
 impl SqlSession {
     pub(crate) async fn of(database: &PgDatabase) -> Self {
@@ -20,18 +31,9 @@ impl SqlSession {
     }
 
     pub(crate) async fn at(url: &str) -> Self {
-        Self(client(url).await)
-    }
-
-    /// A session that also receives the notifications of a channel, in the order of their commits.
-    pub(crate) async fn listening(
-        database: &PgDatabase,
-        channel: &str,
-    ) -> (Self, UnboundedReceiver<String>) {
-        let (client, mut connection) = tokio_postgres::connect(database.url(), NoTls)
-            .await
-            .expect("connected");
-        let (sender, receiver) = unbounded_channel();
+        let connected = tokio_postgres::connect(url, NoTls).await;
+        let (client, mut connection) = connected.expect("connected");
+        let (sender, notifications) = unbounded_channel();
         tokio::spawn(async move {
             while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await
             {
@@ -41,58 +43,54 @@ impl SqlSession {
                 }
             }
         });
-        client
-            .batch_execute(&format!("LISTEN {channel}"))
-            .await
-            .expect("listening");
-        (Self(client), receiver)
+        Self {
+            client,
+            notifications,
+        }
+    }
+
+    /// The next notification, in the order of their commits.
+    pub(crate) async fn notification(&mut self) -> String {
+        self.notifications.recv().await.expect("a notification")
     }
 
     pub(crate) async fn run(&self, sql: &str) {
-        self.0
-            .batch_execute(sql)
-            .await
-            .unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+        let ran = self.batch_execute(sql).await;
+        ran.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
     }
 
     /// Runs a statement, and returns whether it succeeded.
     pub(crate) async fn permits(&self, sql: &str) -> bool {
-        self.0.batch_execute(sql).await.is_ok()
+        self.batch_execute(sql).await.is_ok()
     }
 
     /// Returns the first column, as text.
     pub(crate) async fn column(&self, sql: &str) -> Vec<String> {
-        let messages = self
-            .0
-            .simple_query(sql)
-            .await
-            .unwrap_or_else(|error| panic!("{sql}: {error:?}"));
-        let row = |message| {
+        let messages = self.simple_query(sql).await;
+        let messages = messages.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+        let mut values = Vec::new();
+        for message in messages {
             if let SimpleQueryMessage::Row(row) = message {
-                Some(row)
-            } else {
-                None
+                values.push(row.get(0).unwrap_or("NULL").to_owned());
             }
-        };
-        messages
-            .into_iter()
-            .filter_map(row)
-            .map(|row| row.get(0).unwrap_or("NULL").to_owned())
-            .collect()
+        }
+        values
     }
 
     pub(crate) async fn count(&self, sql: &str) -> usize {
-        self.column(&format!("SELECT count(*) FROM {sql}")).await[0]
-            .parse()
-            .expect("a number")
+        let count = self.column(&format!("SELECT count(*) FROM {sql}")).await;
+        count[0].parse().expect("a number")
+    }
+
+    /// Returns the number of pets with this name.
+    pub(crate) async fn named(&self, name: &str) -> usize {
+        self.count(&format!("pets WHERE name = '{name}'")).await
     }
 
     /// Waits until this number of rows is found.
     pub(crate) async fn wait_for_rows(&self, sql: &str, expected: usize) {
-        wait_until(&format!("{expected} rows of {sql}"), async || {
-            self.count(sql).await == expected
-        })
-        .await;
+        let what = format!("{expected} rows of {sql}");
+        wait_until(&what, async || self.count(sql).await == expected).await;
     }
 
     /// Keeps all other sessions from reading and adding pets, until [`unlock`](Self::unlock).
@@ -105,6 +103,14 @@ impl SqlSession {
         self.run("COMMIT").await;
     }
 
+    /// Begins a call behind a lock, and waits until its statement waits for the lock.
+    pub(crate) async fn block<T>(&self, begin: impl FnOnce() -> T) -> T {
+        self.lock().await;
+        let call = begin();
+        self.wait_for_table_locks(1).await;
+        call
+    }
+
     /// Waits until this number of statements wait for the lock of the table.
     pub(crate) async fn wait_for_table_locks(&self, expected: usize) {
         self.wait_for_rows(WAITING, expected).await;
@@ -112,64 +118,45 @@ impl SqlSession {
 
     /// Waits until this number of statements wait for locks of this kind.
     pub(crate) async fn wait_for_locks(&self, kind: &str, expected: usize) {
-        let activity =
-            "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-        self.wait_for_rows(
-            &format!("{activity} AND wait_event LIKE '{kind}'"),
-            expected,
-        )
-        .await;
+        let ours = "datname = current_database() AND wait_event_type = 'Lock'";
+        let waiting = format!("pg_stat_activity WHERE {ours} AND wait_event LIKE '{kind}'");
+        self.wait_for_rows(&waiting, expected).await;
     }
 
     /// Returns the process ids of the server's processes for the storage.
     pub(crate) async fn backends(&self) -> Vec<String> {
         let ours = "application_name LIKE 'animal-store%' AND datname = current_database()";
-        self.column(&format!(
-            "SELECT pid FROM pg_stat_activity WHERE {ours} ORDER BY pid"
-        ))
-        .await
+        let pids = format!("SELECT pid FROM pg_stat_activity WHERE {ours} ORDER BY pid");
+        self.column(&pids).await
+    }
+
+    pub(crate) async fn wait_for_backends(&self, count: usize) {
+        let what = format!("{count} backends");
+        wait_until(&what, async || self.backends().await.len() == count).await;
     }
 
     /// Terminates the backends and returns their process ids.
     pub(crate) async fn terminate_backends(&self) -> Vec<String> {
         let backends = self.backends().await;
         let pids = backends.join(",");
-        self.column(&format!(
-            "SELECT pg_terminate_backend(pid) FROM unnest('{{{pids}}}'::int[]) pid"
-        ))
-        .await;
+        let terminate = "SELECT pg_terminate_backend(pid) FROM unnest";
+        self.run(&format!("{terminate}('{{{pids}}}'::int[]) pid"))
+            .await;
         backends
     }
 
     /// Waits until none of these backends is left: their statements have ended.
     pub(crate) async fn wait_until_ended(&self, backends: &[String]) {
-        let left = async || {
-            self.backends()
-                .await
-                .iter()
-                .any(|pid| backends.contains(pid))
+        let ended = async || {
+            let left = self.backends().await;
+            !left.iter().any(|pid| backends.contains(pid))
         };
-        wait_until("the backends end", async || !left().await).await;
+        wait_until("the backends end", ended).await;
     }
 
-    pub(crate) async fn wait_for_backends(&self, count: usize) {
-        wait_until(&format!("{count} backends"), async || {
-            self.backends().await.len() == count
-        })
-        .await;
+    /// Terminates the backends, and waits until they have ended.
+    pub(crate) async fn end_backends(&self) {
+        let backends = self.terminate_backends().await;
+        self.wait_until_ended(&backends).await;
     }
-
-    /// Returns the number of pets with this name.
-    pub(crate) async fn named(&self, name: &str) -> usize {
-        self.count(&format!("pets WHERE name = '{name}'")).await
-    }
-}
-
-/// A client beside the storage.
-pub(crate) async fn client(url: &str) -> Client {
-    let (client, connection) = tokio_postgres::connect(url, NoTls)
-        .await
-        .expect("connected");
-    tokio::spawn(connection);
-    client
 }

@@ -1,83 +1,18 @@
-//! A storage with its own database.
+//! The storage of a process with one worker.
 
-use std::{sync::Arc, time::Duration};
-
-use animal_store_adapters_postgres::{
-    MigrationError, Migrations, PgEndpoint, PgPetRepository, PgStorage, PostgresSettings,
-    SchemaMode,
-};
-use animal_store_app::ports::PetRepository;
-use animal_store_test_servers::{FaultProxy, PgDatabase, PostgresServer};
+use animal_store_adapters_postgres::{Migrations, PgEndpoint, PgPetRepository, PgStorage};
+use animal_store_test_servers::{PgUser, sample};
 use futures_util::future::join;
-use prometheus_client::registry::Registry;
+use prometheus_client::{encoding::text::encode, registry::Registry};
 use tokio::task::JoinHandle;
 
-use crate::{
-    metrics::connections,
-    outcomes::{Success, wait_for_outcome, wait_until, wait_until_ready},
-};
+use crate::prelude::*;
 
-/// The storage of a process with one worker.
 pub(crate) struct Store {
     pub(crate) repository: Arc<PgPetRepository>,
     pub(crate) storage: PgStorage,
     pub(crate) writer: JoinHandle<()>,
     pub(crate) registry: Registry,
-}
-
-/// Settings with timeouts that do not expire on a busy machine.
-pub(crate) fn settings() -> PostgresSettings {
-    PostgresSettings {
-        required_at_start: true,
-        probe_interval: Duration::from_hours(1),
-        connect_timeout: Duration::from_secs(30),
-        timeout: Duration::from_secs(30),
-        ..PostgresSettings::default()
-    }
-}
-
-/// Settings for a user that does not own the tables.
-pub(crate) fn check() -> PostgresSettings {
-    PostgresSettings {
-        schema: SchemaMode::Check,
-        ..settings()
-    }
-}
-
-/// Timeout for tests in which it expires.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(2);
-
-/// Settings for tests in which some statements end in time, also on a busy machine, and the timeout of others expires.
-pub(crate) fn few_seconds() -> PostgresSettings {
-    PostgresSettings {
-        timeout: Duration::from_secs(5),
-        ..settings()
-    }
-}
-
-/// Settings for tests in which the timeout expires.
-pub(crate) fn short_timeout() -> PostgresSettings {
-    PostgresSettings {
-        timeout: TIMEOUT,
-        ..settings()
-    }
-}
-
-/// The settings without and with transaction pooling, which changes how the adapter talks to any server.
-pub(crate) fn both_modes(settings: &PostgresSettings) -> [PostgresSettings; 2] {
-    [false, true].map(|transaction_pooling| PostgresSettings {
-        transaction_pooling,
-        ..settings.clone()
-    })
-}
-
-/// Runs a test in [`both_modes`], at the same time.
-pub(crate) async fn in_both_modes(
-    settings: &PostgresSettings,
-    test: impl AsyncFn(PostgresSettings),
-) {
-    let [plain, pooling] = both_modes(settings);
-    join(Box::pin(test(plain)), Box::pin(test(pooling))).await;
 }
 
 pub(crate) fn endpoint(url: &str) -> PgEndpoint {
@@ -94,61 +29,126 @@ pub(crate) fn migrations(url: &str) -> Migrations {
     Migrations::new(endpoint(url), Duration::from_secs(10))
 }
 
-/// Starts a storage that has no metrics.
+/// A database with empty tables that no background process analyzes.
+pub(crate) async fn migrated() -> PgDatabase {
+    let database = PgDatabase::new();
+    migrations(database.url()).run().await.expect("migrated");
+    for table in ["pets", "idempotency_keys"] {
+        let off = format!("ALTER TABLE {table} SET (autovacuum_enabled = off)");
+        database.sql(&off);
+    }
+    database
+}
+
+/// Starts a storage with these URLs, for requests and for migrations.
 pub(crate) async fn start_storage(
-    endpoint: PgEndpoint,
-    direct: PgEndpoint,
+    url: &str,
+    direct: &str,
     settings: PostgresSettings,
-) -> Result<(PgStorage, JoinHandle<()>), MigrationError> {
-    PgStorage::start(endpoint, direct, settings, &mut Registry::default()).await
+) -> Result<Store, MigrationError> {
+    let mut registry = Registry::default();
+    let started = PgStorage::start(endpoint(url), endpoint(direct), settings, &mut registry);
+    let (storage, writer) = started.await?;
+    Ok(Store {
+        repository: Arc::new(storage.repository()),
+        storage,
+        writer,
+        registry,
+    })
 }
 
 impl Store {
     pub(crate) async fn at(url: &str, settings: PostgresSettings) -> Self {
-        let mut registry = Registry::default();
-        let started = PgStorage::start(endpoint(url), endpoint(url), settings, &mut registry).await;
-        let (storage, writer) = started.expect("a storage");
-        Self {
-            repository: Arc::new(storage.repository()),
-            storage,
-            writer,
-            registry,
-        }
+        let started = start_storage(url, url, settings).await;
+        started.expect("a storage")
     }
 
     /// A storage with its own server, which is connected.
     pub(crate) async fn served(settings: PostgresSettings) -> (PostgresServer, Self) {
         let server = PostgresServer::start();
         let store = Self::at(&server.url("postgres"), settings).await;
-        (server, store.connected().await)
+        store.wait_until_connected().await;
+        (server, store)
+    }
+
+    /// A storage that finds its tables in this schema first.
+    pub(crate) async fn in_schema(
+        database: &PgDatabase,
+        schema: &str,
+        settings: PostgresSettings,
+    ) -> Self {
+        let option = format!("options=-c%20search_path%3D{schema},public");
+        Self::at(&with_option(database.url(), &option), settings).await
     }
 
     /// Uses and checks the storage until both succeed, and waits until all connections are up.
-    pub(crate) async fn connected(self) -> Self {
-        wait_for_outcome(&self.repository, Success).await;
-        wait_until_ready(&self.storage).await;
+    pub(crate) async fn wait_until_connected(&self) {
+        self.wait_until_it_works().await;
         self.wait_for_connections().await;
-        self
     }
 
     /// Waits until all connections are up. Until then, batches share those that are.
     pub(crate) async fn wait_for_connections(&self) {
         let all_connected = async || {
             ["reads", "creates"].iter().all(|purpose| {
-                let [connecting, _, unavailable] = connections(&self.registry, purpose);
+                let [connecting, _, unavailable] = self.connections(purpose);
                 connecting + unavailable == 0
             })
         };
         wait_until("all connections", all_connected).await;
     }
+
+    /// The value of a counter or gauge.
+    #[track_caller]
+    fn metric(&self, series: &str) -> u64 {
+        let mut text = String::new();
+        encode(&mut text, &self.registry).expect("the metrics are encoded");
+        sample(&text, series)
+    }
+
+    /// The numbers of requests that were sent, and of batches, of this kind.
+    #[track_caller]
+    pub(crate) fn requests_and_batches(&self, kind: &str) -> [u64; 2] {
+        ["queue_wait", "batch_duration"]
+            .map(|name| self.metric(&format!("storage_{name}_seconds_count{{kind=\"{kind}\"}}")))
+    }
+
+    #[track_caller]
+    pub(crate) fn read_batches(&self) -> u64 {
+        self.requests_and_batches("read")[1]
+    }
+
+    /// The numbers of requests that failed by a timeout, with an unknown outcome, and as unavailable.
+    #[track_caller]
+    pub(crate) fn failures(&self) -> [u64; 3] {
+        ["timeout", "outcome_unknown", "unavailable"]
+            .map(|reason| self.metric(&format!("storage_failures_total{{reason=\"{reason}\"}}")))
+    }
+
+    /// Numbers of connections that are connecting, connected and unavailable.
+    #[track_caller]
+    pub(crate) fn connections(&self, purpose: &str) -> [u64; 3] {
+        ["connecting", "connected", "unavailable"].map(|state| {
+            let labels = format!("purpose=\"{purpose}\",state=\"{state}\"");
+            self.metric(&format!("postgres_connections{{{labels}}}"))
+        })
+    }
 }
 
 /// A proxy to the server of this URL, and the URL of the same database through the proxy.
 pub(crate) fn proxy_to(url: &str) -> (FaultProxy, String) {
-    let (user, port, database) = parts(url);
-    let proxy = FaultProxy::to(port);
+    let (authority, database) = url.rsplit_once('/').expect("a database");
+    let user = authority.rsplit_once('@').expect("a user").0;
+    let proxy = FaultProxy::to(port_of(url));
     let url = format!("{user}@{}/{database}", proxy.address());
     (proxy, url)
+}
+
+/// The port of a URL.
+pub(crate) fn port_of(url: &str) -> u16 {
+    let authority = url.rsplit_once('/').expect("a database").0;
+    let port = authority.rsplit_once(':').expect("a scheme").1;
+    port.parse().unwrap_or(5432)
 }
 
 /// Makes a call, and cuts the connections as soon as the proxy holds data.
@@ -160,31 +160,23 @@ pub(crate) async fn cut_when_held<T>(proxy: &FaultProxy, call: impl Future<Outpu
     join(call, meanwhile).await.0
 }
 
-/// Scheme and user, port, and database of a URL.
-pub(crate) fn parts(url: &str) -> (&str, u16, &str) {
-    let (authority, database) = url.rsplit_once('/').expect("a database");
-    let (user, address) = authority.rsplit_once('@').expect("a user");
-    (
-        user,
-        address
-            .rsplit_once(':')
-            .map_or(5432, |(_, port)| port.parse().expect("a port")),
-        database,
-    )
+/// Sets a parameter of a server, and waits until it has the value.
+pub(crate) async fn set(server: &PostgresServer, name: &str, value: &str) {
+    let sql = |sql: &str| server.sql("postgres", sql);
+    sql(&format!("ALTER SYSTEM SET {name} = '{value}'"));
+    sql("SELECT pg_reload_conf()");
+    let show = format!("SHOW {name}");
+    wait_until("the setting", async || sql(&show) == value).await;
 }
 
-/// An empty repository with this retention of idempotency keys, and a guard that it needs until the test ends.
-pub(crate) async fn repository(
-    idempotency_retention: Duration,
-) -> (Arc<dyn PetRepository>, (PgStorage, PgDatabase)) {
-    let database = PgDatabase::new();
-    let store = Store::at(
-        database.url(),
-        PostgresSettings {
-            idempotency_retention,
-            ..settings()
-        },
-    )
-    .await;
-    (store.repository, (store.storage, database))
+/// A user who may use all tables, and owns none.
+pub(crate) fn granted(database: &PgDatabase) -> PgUser {
+    let user = database.user();
+    for kind in ["TABLES", "SEQUENCES"] {
+        let name = &user.name;
+        database.sql(&format!(
+            "GRANT ALL ON ALL {kind} IN SCHEMA public TO {name}"
+        ));
+    }
+    user
 }

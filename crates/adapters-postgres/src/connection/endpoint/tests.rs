@@ -179,35 +179,35 @@ fn each_host_has_all_parts_of_the_url() {
 /// The tests against servers have the meaning of each mode, and the combinations with authorities.
 #[test]
 fn encryption_has_the_modes_of_libpq() {
-    for (option, expected) in [
-        ("", SslMode::Prefer),
-        ("sslmode=disable&sslmode=require", SslMode::Require),
-        ("ssl%6Dode=requir%65", SslMode::Require),
+    for (url, expected) in [
+        ("localhost/animals", SslMode::Prefer),
+        (
+            "localhost/animals?sslmode=disable&sslmode=require",
+            SslMode::Require,
+        ),
+        ("localhost/animals?ssl%6Dode=requir%65", SslMode::Require),
+        // A Unix socket is not encrypted, and a file that has no effect is not read.
+        ("/animals?host=/run/pg&sslmode=require", SslMode::Disable),
+        (
+            "/animals?host=/run/pg&sslmode=verify-full&sslrootcert=/nowhere",
+            SslMode::Disable,
+        ),
     ] {
-        let mode = config(&format!("?{option}"), true).get_ssl_mode();
-        assert_eq!(mode, expected, "{option}");
+        let endpoint = endpoint(&format!("postgres://{url}")).unwrap();
+        assert_eq!(endpoint.configs[0].get_ssl_mode(), expected, "{url}");
     }
-    for mode in ["", "allow", "Require", "top-secret"] {
-        let error = error(&format!("postgres://localhost/animals?sslmode={mode}"));
-        let expected = "must have an sslmode of disable, ";
-        assert!(error.starts_with(expected), "{mode}: {error}");
-    }
-    let error = error("postgres://localhost/animals?sslmode=require&sslrootcert=system");
-    assert!(
-        error.starts_with("must have sslmode=verify-full"),
-        "{error}"
-    );
-}
-
-/// A file that has no effect is not read.
-#[test]
-fn a_unix_socket_is_not_encrypted() {
-    for option in [
-        "sslmode=require",
-        "sslmode=verify-full&sslrootcert=/nowhere",
+    for (options, expected) in [
+        ("sslmode=", "must have an sslmode of disable, "),
+        ("sslmode=allow", "must have an sslmode of disable, "),
+        ("sslmode=Require", "must have an sslmode of disable, "),
+        ("sslmode=top-secret", "must have an sslmode of disable, "),
+        (
+            "sslmode=require&sslrootcert=system",
+            "must have sslmode=verify-full",
+        ),
     ] {
-        let endpoint = endpoint(&format!("postgres:///animals?host=/run/pg&{option}")).unwrap();
-        assert_eq!(endpoint.configs[0].get_ssl_mode(), SslMode::Disable);
+        let error = error(&format!("postgres://localhost/animals?{options}"));
+        assert!(error.starts_with(expected), "{options}: {error}");
     }
 }
 
