@@ -1,29 +1,11 @@
 //! Bulk access and backups. The contract owns the other rules.
 
-use std::{fs, path::Path};
-
-use animal_store_adapters_sqlite::{
-    FileUse, NewBackup, SqliteApiKeyStore, SqliteBulkStorage, SqliteFile,
-};
-use animal_store_app::{
-    ports::{ApiKeyStore, BulkStorage, StoreFailure, StoredPet},
-    test_support::{
-        api_key,
-        key_changes::{add, new_token},
-        stored_pets,
-    },
-};
-use tempfile::TempDir;
-
-use crate::{
-    child,
-    sql::execute,
-    store::{Store, TIMEOUT, files_in, mode, open, settings},
-};
+use crate::prelude::*;
+use animal_store_app::{ports::StoredPet, test_support::api_key};
 
 fn new_storage() -> (SqliteBulkStorage, SqliteFile, TempDir) {
-    let folder = TempDir::new().expect("a folder");
-    let file = open(&folder.path().join("store.db"));
+    let (folder, path) = new_path();
+    let file = open(&path);
     (SqliteBulkStorage::new(&file), file, folder)
 }
 
@@ -34,66 +16,68 @@ async fn all(storage: &SqliteBulkStorage) -> Vec<StoredPet> {
 
 #[tokio::test]
 async fn an_invalid_row_is_reported_with_its_id() {
-    for (sql, problem) in [
+    for (statement, problem) in [
         ("INSERT INTO pets VALUES (5, ' ', 1, NULL, 0)", "id 5"),
         ("INSERT INTO pets VALUES (-5, 'Rex', 1, NULL, 0)", "id -5"),
         ("INSERT INTO pets VALUES (5, 'Rex', 1, NULL, -1)", "id 5"),
     ] {
         let (storage, file, _folder) = new_storage();
-        execute(file.path(), sql);
+        sql::execute(file.path(), statement);
         let snapshot = storage.snapshot().await.expect("a snapshot");
         let pets = snapshot.pets(None, 10).await;
         let Err(StoreFailure::Corrupt(cause)) = pets else {
-            panic!("{sql}: {pets:?}")
+            panic!("{statement}: {pets:?}")
         };
         assert!(cause.to_string().contains(problem), "{cause}");
     }
+}
+
+/// The path of a backup in a folder of its own.
+fn new_backup() -> (TempDir, PathBuf) {
+    let folder = TempDir::new().expect("a folder");
+    let path = folder.path().join("backup.db");
+    (folder, path)
 }
 
 #[track_caller]
 fn assert_is_backup(path: &Path) {
     assert_eq!(files_in(path.parent().expect("a folder")), ["backup.db"]);
     assert_eq!(mode(path), 0o600);
-    assert_eq!(
-        fs::read(path).expect("read")[18..20],
-        [1, 1],
-        "the journal mode is not WAL"
-    );
+    let content = fs::read(path).expect("read");
+    assert_eq!(content[18..20], [1, 1], "the journal mode is not WAL");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_backup_is_one_file_for_its_owner_and_a_store_of_its_own() {
     let (storage, file, _folder) = new_storage();
     storage.add_pets(stored_pets([1, 7])).await.expect("added");
     let keys = SqliteApiKeyStore::new(file.clone());
-    keys.change(add("key", "token", None), "test")
-        .await
-        .expect("added");
+    add_key(&keys, "key").await;
     let read_only = SqliteFile::open(file.path(), FileUse::Read, TIMEOUT).expect("a file");
     for file in [file.clone(), read_only] {
-        let folder = TempDir::new().expect("a folder");
-        let path = folder.path().join("backup.db");
+        let (_folder, path) = new_backup();
         let backup = NewBackup::create(&path).expect("a backup");
         assert_eq!(backup.vacuum_from(file).await.expect("written"), 2);
         backup.finish().expect("finished");
         assert_is_backup(&path);
-        let copy =
-            SqliteFile::open(&path, FileUse::Write, TIMEOUT).expect("no migration is pending");
-        assert_eq!(
-            all(&SqliteBulkStorage::new(&copy)).await,
-            stored_pets([1, 7])
-        );
+
+        let copy = SqliteFile::open(&path, FileUse::Write, TIMEOUT);
+        let copy = copy.expect("no migration is pending");
+        let pets = all(&SqliteBulkStorage::new(&copy)).await;
+        assert_eq!(pets, stored_pets([1, 7]));
         let copied = SqliteApiKeyStore::new(copy.clone());
         let listed = keys.list().await.expect("listed");
         assert_eq!(copied.list().await.expect("listed"), listed);
-        let first = copied.add_first(api_key("first"), new_token("first", None), "test");
-        assert!(!first.await.expect("no key"));
+        let token = key_changes::new_token("first", None);
+        let first = copied.add_first(api_key("first"), token, "test").await;
+        assert!(!first.expect("no key"));
         let store = Store::over(copy, settings());
         assert_eq!(store.add("Rex").await.id().get(), 8);
         store.close().await;
     }
 }
 
+/// Runs in another process.
 pub(crate) fn create_partial_backup(path: &Path) {
     let backup = NewBackup::create(path).expect("a backup");
     let partial = backup.path();
@@ -102,40 +86,33 @@ pub(crate) fn create_partial_backup(path: &Path) {
 
 #[test]
 fn the_folder_of_a_partial_backup_is_closed_under_any_umask() {
-    for umask in ["0", "0777"] {
-        let folder = TempDir::new().expect("a folder");
-        let script = format!("umask {umask}; exec \"$@\"");
-        let path = folder.path().join("backup.db");
-        child::run(&["sh", "-c", &script, "sh"], "partial backup", &path);
+    for umask in ["umask 0", "umask 0777"] {
+        let (_folder, path) = new_backup();
+        child::run_after(umask, "partial backup", &path);
     }
 }
 
 /// A copy from PostgreSQL writes its backup in this way.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_backup_can_be_written_as_a_store() {
-    let folder = TempDir::new().expect("a folder");
-    let path = folder.path().join("backup.db");
+    let (_folder, path) = new_backup();
     let backup = NewBackup::create(&path).expect("a backup");
     let storage = SqliteBulkStorage::new(&open(&backup.path()));
     storage.add_pets(stored_pets([3])).await.expect("added");
     drop(storage);
     backup.finish().expect("finished");
     assert_is_backup(&path);
-    assert_eq!(
-        all(&SqliteBulkStorage::new(&open(&path))).await,
-        stored_pets([3])
-    );
+    let pets = all(&SqliteBulkStorage::new(&open(&path))).await;
+    assert_eq!(pets, stored_pets([3]));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_backup_replaces_no_file_and_leaves_nothing_if_it_fails_or_is_dropped() {
     let (_, file, _folder) = new_storage();
-    let folder = TempDir::new().expect("a folder");
-    let target = folder.path().join("backup.db");
-    let error = NewBackup::create(&folder.path().join("missing/backup.db"))
-        .err()
-        .expect("no folder");
-    assert!(error.to_string().contains("missing/backup.db"), "{error}");
+    let (folder, target) = new_backup();
+    let missing = NewBackup::create(&folder.path().join("missing/backup.db"));
+    let error = missing.err().expect("no folder").to_string();
+    assert!(error.contains("missing/backup.db"), "{error}");
 
     let backup = NewBackup::create(&target).expect("a backup");
     backup.vacuum_from(file.clone()).await.expect("written");
@@ -144,12 +121,13 @@ async fn a_backup_replaces_no_file_and_leaves_nothing_if_it_fails_or_is_dropped(
     assert_eq!(files_in(folder.path()), [""; 0]);
 
     let backup = NewBackup::create(&target).expect("a backup");
-    backup.vacuum_from(file.clone()).await.expect("written");
+    backup.vacuum_from(file).await.expect("written");
     fs::write(&target, "other").expect("written");
-    let error = backup.finish().expect_err("the target exists by now");
-    assert!(error.to_string().contains("exists"), "{error}");
-    let error = NewBackup::create(&target).err().expect("the target exists");
-    assert!(error.to_string().contains("exists"), "{error}");
+    let finished = backup.finish().map(drop);
+    for result in [finished, NewBackup::create(&target).map(drop)] {
+        let error = result.expect_err("the target exists by now").to_string();
+        assert!(error.contains("exists"), "{error}");
+    }
     assert_eq!(files_in(folder.path()), ["backup.db"]);
     assert_eq!(fs::read_to_string(&target).expect("read"), "other");
 }

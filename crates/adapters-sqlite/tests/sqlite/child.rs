@@ -2,13 +2,15 @@
 
 use std::{
     env,
+    ffi::OsStr,
     fs::OpenOptions,
     io::Write,
-    path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
-use crate::{bulk, diagnosis, files, full_disk, keys, kills, outcomes};
+use tokio::runtime::Runtime;
+
+use crate::{bulk, diagnosis, files, full_disk, keys, kills, outcomes, prelude::*};
 
 const SCENARIO: &str = "ANIMAL_STORE_TEST_SCENARIO";
 const PATH: &str = "ANIMAL_STORE_TEST_PATH";
@@ -17,15 +19,14 @@ const PATH: &str = "ANIMAL_STORE_TEST_PATH";
 /// command that starts its arguments.
 pub(crate) fn command(wrapper: &[&str], scenario: &str, path: &Path) -> Command {
     let program = env::current_exe().expect("this program");
-    let mut arguments = wrapper
-        .iter()
-        .map(Into::into)
-        .chain([program.into_os_string()]);
-    let mut command = Command::new(arguments.next().expect("a program"));
+    let mut command = Command::new(wrapper.first().map_or(program.as_os_str(), OsStr::new));
+    if let [_, rest @ ..] = wrapper {
+        command.args(rest).arg(program);
+    }
     command
-        .args(arguments)
-        .args(["--exact", "child::scenario", "--ignored", "--nocapture"]);
-    command.env(SCENARIO, scenario).env(PATH, path);
+        .args(["--exact", "child::scenario", "--ignored", "--nocapture"])
+        .env(SCENARIO, scenario)
+        .env(PATH, path);
     command
 }
 
@@ -42,6 +43,13 @@ pub(crate) fn run(wrapper: &[&str], scenario: &str, path: &Path) {
     );
 }
 
+/// Runs a scenario to its end, in a shell that runs this script first.
+#[track_caller]
+pub(crate) fn run_after(script: &str, scenario: &str, path: &Path) {
+    let script = format!("{script}; exec \"$@\"");
+    run(&["sh", "-c", &script, "sh"], scenario, path);
+}
+
 /// Runs a scenario on file systems that only it can see, if this machine allows that. `mounts` is a script that has the
 /// path as `$0`.
 #[track_caller]
@@ -54,31 +62,19 @@ pub(crate) fn run_with_mounts(mounts: &str, scenario: &str, path: &Path) {
         return report_not_tested(scenario);
     }
     let script = format!("set -e; {mounts}; exec \"$@\"");
-    run(
-        &[
-            "unshare",
-            "-rm",
-            "sh",
-            "-c",
-            &script,
-            path.to_str().expect("UTF-8"),
-        ],
-        scenario,
-        path,
-    );
+    let zero = path.to_str().expect("UTF-8");
+    let wrapper = ["unshare", "-rm", "sh", "-c", &script, zero];
+    run(&wrapper, scenario, path);
 }
 
 /// Adds a line to the file that `NOT_TESTED` names. `scripts/check` ends with these lines.
 fn report_not_tested(scenario: &str) {
-    if let Some(path) = env::var_os("NOT_TESTED") {
-        let mut file = OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(path)
-            .expect("the list of what is not tested");
-        file.write_all(format!("SQLite, {scenario}: this user cannot mount here\n").as_bytes())
-            .expect("written");
-    }
+    let Some(path) = env::var_os("NOT_TESTED") else {
+        return;
+    };
+    let file = OpenOptions::new().append(true).create(true).open(path);
+    let mut file = file.expect("the list of what is not tested");
+    writeln!(file, "SQLite, {scenario}: this user cannot mount here").expect("written");
 }
 
 #[test]
@@ -88,24 +84,21 @@ fn scenario() {
         return;
     };
     let path = PathBuf::from(path);
+    let runtime = Runtime::new().expect("a runtime");
     match scenario.to_str().expect("UTF-8") {
-        "adds" => kills::add_until_killed(&path),
-        "full disk" => outcomes::fill_the_disk(&path),
-        "revoke on a full disk" => run_async(full_disk::revoke_keys_on_a_full_disk(&path)),
-        "doctor: not writable" => run_async(diagnosis::find_that_it_is_not_writable(&path)),
-        "doctor: mounted alone" => run_async(diagnosis::find_that_it_is_mounted_alone(&path)),
-        "write error" => outcomes::add_until_a_write_fails(&path),
+        "adds" => runtime.block_on(kills::add_until_killed(&path)),
+        "full disk" => runtime.block_on(outcomes::fill_the_disk(&path)),
+        "revoke on a full disk" => runtime.block_on(full_disk::revoke_keys_on_a_full_disk(&path)),
+        "doctor: not writable" => runtime.block_on(diagnosis::find_that_it_is_not_writable(&path)),
+        "doctor: mounted alone" => {
+            runtime.block_on(diagnosis::find_that_it_is_mounted_alone(&path));
+        }
+        "write error" => runtime.block_on(outcomes::add_until_a_write_fails(&path)),
         "no room" => files::expect_full_disk(&path),
         "not writable" => files::expect_not_writable(&path),
-        "revoke" => keys::revoke_a_key(&path),
+        "revoke" => runtime.block_on(keys::revoke_a_key(&path)),
         "no umask" => files::create(&path),
         "partial backup" => bulk::create_partial_backup(&path),
         other => panic!("unknown: {other}"),
     }
-}
-
-fn run_async(scenario: impl Future<Output = ()>) {
-    tokio::runtime::Runtime::new()
-        .expect("a runtime")
-        .block_on(scenario);
 }

@@ -1,27 +1,22 @@
 //! The contracts of the ports, and the results of the memory adapter.
 
-use std::{sync::Arc, time::Duration};
-
 use animal_store_adapter_kit::{ApiKeyUseRecord, test_support::SqlKeys};
 use animal_store_adapters_memory::MemoryPetRepository;
-use animal_store_adapters_sqlite::{SqliteBulkStorage, SqliteFile};
 use animal_store_app::{
-    ports::{ApiKeyDirectory, ApiKeyStore},
+    ports::ApiKeyDirectory,
     test_support::{
         assert_same_results,
         contract::{api_key_store::Keys, api_key_uses::Uses, bulk_storage::BulkAccess},
-        key_changes::add,
     },
 };
 use prometheus_client::registry::Registry;
 use secrecy::{ExposeSecret, SecretString};
-use tempfile::TempDir;
 use tokio::runtime::Builder;
 
 use crate::{
-    keys::{FILE, directory_of, new_keys},
-    sql,
-    store::{Store, open, repository, settings},
+    keys::{directory_of, new_keys},
+    prelude::*,
+    store::repository,
 };
 
 animal_store_app::pet_repository_contract!(repository);
@@ -29,13 +24,8 @@ animal_store_app::pet_repository_contract!(repository);
 async fn bulk_storage() -> (BulkAccess, TempDir) {
     let (pets, folder) = repository(Duration::from_hours(24)).await;
     let file = open(&folder.path().join("pets.db"));
-    (
-        BulkAccess {
-            bulk: Arc::new(SqliteBulkStorage::new(&file)),
-            pets,
-        },
-        folder,
-    )
+    let bulk = Arc::new(SqliteBulkStorage::new(&file));
+    (BulkAccess { bulk, pets }, folder)
 }
 
 animal_store_app::bulk_storage_contract!(bulk_storage);
@@ -43,7 +33,7 @@ animal_store_app::bulk_storage_contract!(bulk_storage);
 async fn directory(tokens: Vec<SecretString>) -> (Arc<dyn ApiKeyDirectory>, TempDir) {
     let (keys, folder) = new_keys();
     for (token, number) in tokens.iter().zip(1..) {
-        let add = add(&format!("key-{number}"), token.expose_secret(), None);
+        let add = key_changes::add(&format!("key-{number}"), token.expose_secret(), None);
         keys.change(add, "test").await.expect("added");
     }
     (Arc::new(directory_of(&keys)), folder)
@@ -53,18 +43,16 @@ animal_store_app::api_key_directory_contract!(directory);
 
 async fn store() -> (Keys, TempDir) {
     let (store, folder) = new_keys();
-    let keys = Keys {
-        directory: Arc::new(directory_of(&store)),
-        store: Arc::new(store),
-    };
-    (keys, folder)
+    let directory = Arc::new(directory_of(&store));
+    let store = Arc::new(store);
+    (Keys { directory, store }, folder)
 }
 
 animal_store_app::api_key_store_contract!(store);
 
 async fn sql_keys() -> (SqlKeys<SqliteFile>, TempDir) {
     let (store, folder) = new_keys();
-    let path = folder.path().join(FILE);
+    let path = folder.path().join("pets.db");
     let read = path.clone();
     let keys = SqlKeys {
         store,
@@ -83,11 +71,8 @@ async fn uses() -> (Uses, TempDir) {
         let registry = &mut Registry::default();
         Arc::new(ApiKeyUseRecord::start(store.clone(), 100, interval, registry).0) as Arc<_>
     });
-    let uses = Uses {
-        instances,
-        store: Arc::new(store),
-    };
-    (uses, folder)
+    let store = Arc::new(store);
+    (Uses { instances, store }, folder)
 }
 
 animal_store_app::api_key_uses_contract!(uses);

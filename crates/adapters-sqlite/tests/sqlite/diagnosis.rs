@@ -1,20 +1,14 @@
 //! Each finding about the file, with a file that has this one problem.
 
-use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+use std::{os::unix::fs::PermissionsExt, process::Command};
 
-use animal_store_adapters_sqlite::{SqliteBulkStorage, diagnose};
 use animal_store_app::{
     Finding,
     Verdict::{self, Error, Ok, Warning},
-    ports::BulkStorage,
     test_support::{assert_finding, conspicuous},
 };
-use tempfile::TempDir;
 
-use crate::{
-    child, sql,
-    store::{Store, TIMEOUT, files_in, log_of},
-};
+use crate::prelude::*;
 
 async fn findings(path: &Path) -> Vec<Finding> {
     diagnose(path, TIMEOUT).await
@@ -24,7 +18,7 @@ async fn assert_found(path: &Path, subject: &str, verdict: Verdict, text: &str) 
     assert_finding(&findings(path).await, subject, verdict, text);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_healthy_file_has_no_finding_but_ok_while_it_is_used_and_after() {
     let store = Store::new();
     store.add("Rex").await;
@@ -48,22 +42,19 @@ async fn a_healthy_file_has_no_finding_but_ok_while_it_is_used_and_after() {
     assert_healthy(findings(&path).await);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_unfinished_copy_is_found() {
     let store = Store::new();
     for (is_unfinished, verdict) in [(true, Warning), (false, Ok)] {
-        SqliteBulkStorage::new(&store.file)
-            .mark_copy(is_unfinished)
-            .await
-            .expect("marked");
+        let bulk = SqliteBulkStorage::new(&store.file);
+        bulk.mark_copy(is_unfinished).await.expect("marked");
         assert_found(&store.path(), "sqlite.copy", verdict, "cop").await;
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_missing_file_is_found_and_not_created() {
-    let folder = TempDir::new().expect("a folder");
-    let path = folder.path().join("pets.db");
+    let (folder, path) = new_path();
     let advice = "a start of the service creates the file";
     assert_found(&path, "sqlite.file", Error, advice).await;
     assert_eq!(files_in(folder.path()), [""; 0]);
@@ -72,12 +63,12 @@ async fn a_missing_file_is_found_and_not_created() {
     assert_eq!(files_in(folder.path()), ["pets.db-wal"]);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn each_problem_is_found() {
     let store = Store::new();
     let path = store.path();
     let _folder = store.close().await;
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("set");
+    permit_all_to_read(&path);
     assert_found(&path, "sqlite.permissions", Warning, "chmod 600").await;
     let record = "INSERT INTO __diesel_schema_migrations (version) VALUES";
     sql::execute(&path, &format!("{record} ('9999contract')"));
@@ -94,43 +85,39 @@ async fn each_problem_is_found() {
     assert_found(&path, "sqlite.file", Error, "not an SQLite database").await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_damaged_file_has_at_most_ten_lines_of_problems() {
     let store = Store::new();
     let path = store.path();
-    let names = (0..500).map(|number| store.try_add(&format!("{number} {}", "x".repeat(250))));
-    animal_store_app::test_support::join_tasks(names).await;
+    store.add_many().await;
     let _folder = store.close().await;
     sql::overwrite_root(&path, "pets");
     let found = findings(&path).await;
-    let mut pages = found.iter();
-    let pages = pages.find(|finding| finding.subject == "sqlite.pages");
-    let pages = pages.expect("a finding");
-    assert_eq!(pages.verdict, Error);
+    let pages = assert_finding(&found, "sqlite.pages", Error, "");
     assert!(pages.found.split("; ").count() <= 10, "{pages:?}");
     assert!(!pages.found.contains('\n'), "{pages:?}");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn advice_quotes_a_path() {
     let folder = TempDir::new().expect("a folder");
     let path = folder.path().join("my pets; $(id) 'x'.db");
-    drop(crate::store::open(&path));
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("set");
+    drop(open(&path));
+    permit_all_to_read(&path);
     let found = findings(&path).await;
-    let advice = found
-        .into_iter()
-        .find_map(|finding| finding.advice)
-        .expect("advice");
+    let finding = assert_finding(&found, "sqlite.permissions", Warning, "");
+    let advice = finding.advice.as_deref().expect("advice");
     let script = format!("cd /; {advice}");
-    let done = std::process::Command::new("sh")
-        .args(["-ec", &script])
-        .status();
+    let done = Command::new("sh").args(["-ec", &script]).status();
     assert!(done.expect("sh").success(), "{advice}");
-    assert_eq!(crate::store::mode(&path), 0o600);
+    assert_eq!(mode(&path), 0o600);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+fn permit_all_to_read(path: &Path) {
+    fs::set_permissions(path, fs::Permissions::from_mode(0o644)).expect("set");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_a_start_would_refuse_is_an_error() {
     let store = Store::new();
     let path = store.path();

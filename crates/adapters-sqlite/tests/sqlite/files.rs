@@ -1,36 +1,18 @@
 //! Files that cannot be used, each with an error that says what to do.
 
-use std::{
-    fs,
-    os::unix::fs::symlink,
-    path::{Path, PathBuf},
-    thread,
-    time::{Duration, Instant},
-};
+use std::{os::unix::fs::symlink, thread};
 
-use animal_store_adapters_sqlite::{FileUse, SqliteFile};
-use animal_store_app::test_support::join_tasks;
-use diesel::connection::SimpleConnection;
-use tempfile::TempDir;
-
-use crate::{
-    child, sql,
-    store::{
-        Store, TIMEOUT, assert_refused, copy_of_crash, files_in, log_of, mode, open, settings,
-    },
-};
+use crate::prelude::*;
 
 /// A closed file with some pets.
 async fn closed_file() -> (TempDir, PathBuf) {
     let store = Store::new();
-    join_tasks((0..1000).map(|number| store.try_add(&format!("{number} {}", "x".repeat(200)))))
-        .await;
-    assert_eq!(store.count().await, 1000);
+    store.add_many().await;
     let path = store.path();
     (store.close().await, path)
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_metrics_have_the_sizes_of_the_file_and_its_log_and_the_space_of_its_disk() {
     let store = Store::new();
     store.add("Rex").await;
@@ -54,36 +36,27 @@ pub(crate) fn create(path: &Path) {
 
 #[test]
 fn a_file_is_created_for_its_owner_only_under_any_umask() {
-    for umask in ["0", "0777"] {
-        let folder = TempDir::new().expect("a folder");
-        let script = format!("umask {umask}; exec \"$@\"");
-        child::run(
-            &["sh", "-c", &script, "sh"],
-            "no umask",
-            &folder.path().join("pets.db"),
-        );
+    for umask in ["umask 0", "umask 0777"] {
+        let (_folder, path) = new_path();
+        child::run_after(umask, "no umask", &path);
     }
 }
 
 #[test]
-fn a_missing_folder_and_a_folder_instead_of_a_file_are_errors() {
+fn a_path_that_names_no_file_that_can_be_created_is_an_error() {
     let folder = TempDir::new().expect("a folder");
-    expect_error(
-        &folder.path().join("missing/pets.db"),
-        "the folder does not exist",
-    );
-    let file = folder.path().join("file");
-    fs::write(&file, "").expect("written");
-    expect_error(&file.join("pets.db"), "the folder does not exist");
+    let path = |name| folder.path().join(name);
+    fs::write(path("file"), "").expect("written");
+    symlink(path("loop.db"), path("loop.db")).expect("linked");
+    for (name, text) in [
+        ("missing/pets.db", "the folder does not exist"),
+        ("file/pets.db", "the folder does not exist"),
+        // It cannot be examined, and is not said to be missing.
+        ("loop.db", "this user cannot read and write"),
+    ] {
+        expect_error(&path(name), text);
+    }
     assert_refused(folder.path(), "this is a folder");
-}
-
-#[test]
-fn a_file_that_cannot_be_examined_is_not_said_to_be_missing() {
-    let folder = TempDir::new().expect("a folder");
-    let link = folder.path().join("loop.db");
-    symlink(&link, &link).expect("linked");
-    expect_error(&link, "this user cannot read and write");
 }
 
 pub(crate) fn expect_not_writable(path: &Path) {
@@ -97,17 +70,14 @@ pub(crate) fn expect_full_disk(path: &Path) {
 
 #[track_caller]
 fn expect_error(path: &Path, text: &str) -> String {
-    let error = SqliteFile::open(path, FileUse::Create, TIMEOUT)
-        .expect_err(text)
-        .to_string();
-    assert!(
-        error.starts_with(&format!("{}: {text}", path.display())),
-        "{error}"
-    );
+    let opened = SqliteFile::open(path, FileUse::Create, TIMEOUT);
+    let error = opened.expect_err(text).to_string();
+    let start = format!("{}: {text}", path.display());
+    assert!(error.starts_with(&start), "{error}");
     error
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_cannot_be_created_or_written_is_an_error() {
     let (_folder, path) = closed_file().await;
     for (mounts, scenario) in [
@@ -129,30 +99,24 @@ async fn a_file_that_cannot_be_created_or_written_is_an_error() {
 }
 
 #[test]
-fn a_file_that_is_no_database_is_an_error_and_is_not_changed() {
-    let folder = TempDir::new().expect("a folder");
-    let path = folder.path().join("pets.db");
+fn a_file_that_is_no_database_of_this_program_is_an_error_and_is_not_changed() {
     for content in ["short", &"long".repeat(5000)] {
+        let (_folder, path) = new_path();
         fs::write(&path, content).expect("written");
         assert_refused(&path, "the file is not an SQLite database");
     }
-}
-
-#[test]
-fn a_database_of_another_program_is_an_error_and_is_not_changed() {
     for statements in [
         "CREATE TABLE pets (id)",
         "PRAGMA application_id = 7; CREATE TABLE x (y)",
     ] {
-        let folder = TempDir::new().expect("a folder");
-        let path = folder.path().join("pets.db");
+        let (_folder, path) = new_path();
         sql::execute(&path, statements);
         assert_refused(&path, "the file is an SQLite database of another program");
     }
 }
 
 /// The service finds other damage when it reads the page, and the diagnosis finds all of it.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_file_with_a_damaged_schema_or_without_its_end_is_an_error() {
     let (_folder, path) = closed_file().await;
     let intact = fs::read(&path).expect("read");
@@ -163,97 +127,85 @@ async fn a_file_with_a_damaged_schema_or_without_its_end_is_an_error() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_file_that_another_process_locks_is_an_error_after_the_timeout() {
-    let (_folder, path) = closed_file().await;
-    let mut lock = sql::lock(&path);
-    let (start, timeout) = (Instant::now(), Duration::from_millis(300));
-    let error = SqliteFile::open(&path, FileUse::Write, timeout).expect_err("locked");
-    assert!(
-        error
-            .to_string()
-            .contains(": another process has locked the file"),
-        "{error}"
-    );
-    assert!(start.elapsed() >= timeout, "{:?}", start.elapsed());
-    lock.batch_execute("ROLLBACK").expect("rolled back");
+#[test]
+fn a_file_that_another_process_locks_is_an_error_after_the_timeout() {
+    let (_folder, path) = new_path();
+    drop(open(&path));
+    let lock = sql::lock(&path);
+    let start = Instant::now();
+    let timeout = Duration::from_millis(300);
+    let opened = SqliteFile::open(&path, FileUse::Write, timeout);
+    let error = opened.expect_err("locked").to_string();
+    let text = ": another process has locked the file";
+    assert!(error.contains(text), "{error}");
+    assert!(start.elapsed() >= timeout);
+    drop(lock);
     drop(open(&path));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+const OPEN: [&str; 3] = ["pets.db", "pets.db-shm", "pets.db-wal"];
+
+#[tokio::test(flavor = "multi_thread")]
 async fn two_storages_share_a_file_which_has_no_log_after_both() {
     let one = Store::new();
     let path = one.path();
     one.add("one").await;
     // Another process adds in the same way.
     let two = Store::on(&path, settings());
-    let (first, second) = (two.add("two").await, one.add("three").await);
+    let first = two.add("two").await;
+    let second = one.add("three").await;
     assert!(first.id() < second.id());
     assert_eq!(one.names().await, ["one", "two", "three"]);
+
     let folder = one.close().await;
-    assert_eq!(
-        files_in(folder.path()),
-        ["pets.db", "pets.db-shm", "pets.db-wal"],
-        "the other one has it open"
-    );
+    assert_eq!(files_in(folder.path()), OPEN, "the other one has it open");
     two.add("four").await;
     two.close().await;
     assert_eq!(files_in(folder.path()), ["pets.db"]);
-    assert_eq!(
-        Store::at(folder, settings()).names().await,
-        ["one", "two", "three", "four"]
-    );
+    let names = Store::at(folder, settings()).names().await;
+    assert_eq!(names, ["one", "two", "three", "four"]);
 }
 
 #[test]
 fn the_path_is_never_a_uri_or_a_name_of_sqlite() {
     let folder = TempDir::new().expect("a folder");
     for name in [":memory:", "file:pets.db?mode=memory"] {
-        let script = format!("cd {}; exec \"$@\"", folder.path().display());
-        child::run(&["sh", "-c", &script, "sh"], "no umask", Path::new(name));
+        let script = format!("cd {}", folder.path().display());
+        child::run_after(&script, "no umask", Path::new(name));
         assert!(folder.path().join(name).exists(), "{name}");
     }
 }
 
 /// A crash of a first start can leave one, before the file has a log.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_start_applies_a_rollback_journal_that_a_crash_left() {
     let (_folder, path) = closed_file().await;
     let mut other = sql::connect(&path);
     let change = "PRAGMA journal_mode = DELETE; PRAGMA cache_size = 1; BEGIN; UPDATE pets SET name = 'changed'";
     other.batch_execute(change).expect("written in part");
-    let (crashed, _) = copy_of_crash(&path);
+    let (crashed, path) = copy_of_crash(&path);
     assert_eq!(files_in(crashed.path()), ["pets.db", "pets.db-journal"]);
-    let store = Store::at(crashed, settings());
+    let store = Store::on(&path, settings());
     let names = store.names().await;
     assert!(names.len() == 1000 && !names.contains(&"changed".to_owned()));
-    assert_eq!(
-        files_in(&store.path().with_file_name("")),
-        ["pets.db", "pets.db-shm", "pets.db-wal"]
-    );
+    assert_eq!(files_in(crashed.path()), OPEN);
 }
 
 #[test]
 fn starts_and_ends_at_the_same_moment_lose_no_log_and_run_each_migration_once() {
-    let folder = TempDir::new().expect("a folder");
-    let path = folder.path().join("pets.db");
+    let (folder, path) = new_path();
+    let insert = "INSERT INTO pets (name, category_id, created_at) VALUES ('Rex', 1, 1)";
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
                 for _ in 0..60 {
                     let _file = open(&path);
-                    sql::execute(
-                        &path,
-                        "INSERT INTO pets (name, category_id, created_at) VALUES ('Rex', 1, 1)",
-                    );
+                    sql::execute(&path, insert);
                 }
             });
         }
     });
-    assert_eq!(
-        files_in(folder.path()),
-        ["pets.db"],
-        "the last one closed the file"
-    );
+    let left = files_in(folder.path());
+    assert_eq!(left, ["pets.db"], "the last one closed the file");
     assert_eq!(sql::number(&path, "SELECT count(*) FROM pets"), 240);
 }

@@ -1,30 +1,14 @@
 //! A disk that creates, a backup or a copy fill: an API key can be revoked.
 
-use std::{fmt::Debug, path::Path};
+use std::fmt::Debug;
 
-use animal_store_adapters_sqlite::{NewBackup, SqliteApiKeyStore, SqliteBulkStorage};
-use animal_store_app::{
-    ports::{ApiKeyStore, BulkStorage},
-    test_support::{
-        join_tasks,
-        key_changes::{add, revoke},
-        stored_pets,
-    },
-};
-use tempfile::TempDir;
-
-use crate::{
-    child,
-    store::{Store, open, settings},
-};
+use crate::prelude::*;
 
 #[track_caller]
 fn assert_nearly_full(error: &dyn Debug) {
     let error = format!("{error:?}");
-    assert!(
-        error.contains("nearly full") || error.contains("Reserve"),
-        "{error}"
-    );
+    let is_full = error.contains("nearly full") || error.contains("Reserve");
+    assert!(is_full, "{error}");
 }
 
 /// Adds pets in batches until one is refused.
@@ -44,46 +28,30 @@ async fn fill(store: &Store) {
 pub(crate) async fn revoke_keys_on_a_full_disk(path: &Path) {
     let keys = SqliteApiKeyStore::new(open(path));
     for id in ["creates", "backup", "copy", "reader", "stopped"] {
-        keys.change(add(id, id, None), "test").await.expect("added");
+        add_key(&keys, id).await;
     }
     let store = Store::on(path, settings());
     fill(&store).await;
-    keys.change(revoke("creates"), "test")
-        .await
-        .expect("revoked");
+    revoke_key(&keys, "creates").await;
     store.readiness.check().await.expect("ready");
 
     let backup = NewBackup::create(&path.with_file_name("backup.db")).expect("begun");
-    let error = backup
-        .vacuum_from(store.file.clone())
-        .await
-        .expect_err("refused");
-    assert_nearly_full(&error);
+    let written = backup.vacuum_from(store.file.clone()).await;
+    assert_nearly_full(&written.expect_err("refused"));
     drop(backup);
-    keys.change(revoke("backup"), "test")
-        .await
-        .expect("revoked");
+    revoke_key(&keys, "backup").await;
 
     let bulk = SqliteBulkStorage::new(&store.file);
-    let error = bulk
-        .add_pets(stored_pets([1 << 40]))
-        .await
-        .expect_err("refused");
-    assert_nearly_full(&error);
-    let error = bulk
-        .add_idempotency_records(Vec::new())
-        .await
-        .expect_err("refused");
-    assert_nearly_full(&error);
-    keys.change(revoke("copy"), "test").await.expect("revoked");
+    let added = bulk.add_pets(stored_pets([1 << 40])).await;
+    assert_nearly_full(&added.expect_err("refused"));
+    let added = bulk.add_idempotency_records(Vec::new()).await;
+    assert_nearly_full(&added.expect_err("refused"));
+    revoke_key(&keys, "copy").await;
 
     let snapshot = bulk.snapshot().await.expect("a reader");
     fill(&store).await;
-    keys.change(revoke("reader"), "test")
-        .await
-        .expect("revoked");
+    revoke_key(&keys, "reader").await;
     drop(snapshot);
-
     drop((bulk, keys));
     store.close().await;
     // A start needs no reserve.
@@ -91,19 +59,13 @@ pub(crate) async fn revoke_keys_on_a_full_disk(path: &Path) {
     fill(&store).await;
     store.close().await;
     let keys = SqliteApiKeyStore::new(open(path));
-    keys.change(revoke("stopped"), "test")
-        .await
-        .expect("revoked");
+    revoke_key(&keys, "stopped").await;
     assert_eq!(keys.list().await.expect("listed"), []);
 }
 
 #[test]
 fn on_a_full_disk_every_key_can_be_revoked() {
-    let folder = TempDir::new().expect("a folder");
+    let (_folder, path) = new_path();
     let mounts = "mount -t tmpfs -o size=24m none \"$(dirname \"$0\")\"";
-    child::run_with_mounts(
-        mounts,
-        "revoke on a full disk",
-        &folder.path().join("pets.db"),
-    );
+    child::run_with_mounts(mounts, "revoke on a full disk", &path);
 }

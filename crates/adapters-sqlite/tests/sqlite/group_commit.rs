@@ -1,53 +1,46 @@
 //! Creates that share a commit, and the queue in front of them.
 
-use std::time::Duration;
-
-use animal_store_adapters_sqlite::SqliteSettings;
-use animal_store_app::{
-    ports::{AddPetError, StoreFailure},
-    test_support::join_tasks,
-};
-use animal_store_domain::Pet;
-use diesel::connection::SimpleConnection;
-use tempfile::TempDir;
+use diesel::SqliteConnection;
 use tokio::task::JoinHandle;
 
-use crate::{
-    sql,
-    store::{Store, open, settings},
-};
-
-const BATCHES: &str = "storage_batch_duration_seconds_count{kind=\"create\"}";
+use crate::{prelude::*, store::AddResult};
 
 /// Starts creates. They are in the queue when this returns, because the runtime has one thread.
 pub(crate) async fn begin(
     store: &Store,
-    names: impl IntoIterator<Item = String>,
-) -> Vec<JoinHandle<Result<Pet, AddPetError>>> {
+    names: impl IntoIterator<Item: AsRef<str>>,
+) -> Vec<JoinHandle<AddResult>> {
     let mut creates = Vec::new();
     for name in names {
-        creates.push(tokio::spawn(store.try_add(&name)));
+        creates.push(tokio::spawn(store.try_add(name.as_ref())));
         tokio::task::yield_now().await;
     }
     creates
 }
 
+/// The outcomes of creates that wait for this lock.
+pub(crate) async fn release(
+    lock: SqliteConnection,
+    creates: Vec<JoinHandle<AddResult>>,
+) -> Vec<AddResult> {
+    drop(lock);
+    let mut outcomes = Vec::new();
+    for create in creates {
+        outcomes.push(create.await.expect("no panic"));
+    }
+    outcomes
+}
+
 #[tokio::test]
 async fn requests_that_wait_for_a_commit_share_the_next_one() {
     let store = Store::new();
-    let mut lock = sql::lock(&store.path());
+    let lock = sql::lock(&store.path());
     let adds = begin(&store, (0..500).map(|number| number.to_string())).await;
-    lock.batch_execute("ROLLBACK").expect("rolled back");
-    let added = join_tasks(adds).await.into_iter();
-    let ids: Vec<_> = added
-        .map(|added| added.expect("no panic").expect("added").id().get())
-        .collect();
-    assert_eq!(
-        ids,
-        (1..=500).collect::<Vec<_>>(),
-        "ids ascend in the order of the requests"
-    );
-    assert_eq!(store.metric(BATCHES), 1);
+    let added = release(lock, adds).await.into_iter();
+    let ids = added.map(|added| added.expect("added").id().get());
+    assert!(ids.eq(1..=500), "ids ascend in the order of the requests");
+    let batches = store.metric("storage_batch_duration_seconds_count{kind=\"create\"}");
+    assert_eq!(batches, 1);
 }
 
 #[tokio::test]
@@ -56,39 +49,29 @@ async fn a_full_queue_refuses_requests() {
         max_waiting_creates: 2,
         ..settings()
     });
-    let mut lock = sql::lock(&store.path());
-    let waiting = begin(&store, ["one", "two"].map(str::to_owned)).await;
-    let refused = store.try_add("refused").await.expect_err("full");
-    assert!(
-        matches!(refused, AddPetError::Store(StoreFailure::Overloaded)),
-        "{refused:?}"
-    );
-    let failures = store.metric("storage_failures_total{reason=\"overloaded\"}");
-    assert_eq!(failures, 1);
-    lock.batch_execute("ROLLBACK").expect("rolled back");
-    join_tasks(waiting).await;
+    let lock = sql::lock(&store.path());
+    let waiting = begin(&store, ["one", "two"]).await;
+    let refused = store.failure_to_add("refused").await;
+    assert!(matches!(refused, StoreFailure::Overloaded), "{refused:?}");
+    assert_eq!(store.failures("overloaded"), 1);
+    release(lock, waiting).await;
     assert_eq!(store.names().await, ["one", "two"]);
 }
 
 /// The wait of the writer for the lock is longer.
 #[tokio::test]
 async fn a_request_whose_timeout_passes_in_the_queue_is_not_stored() {
-    let folder = TempDir::new().expect("a folder");
-    let file = open(&folder.path().join("pets.db"));
-    let mut lock = sql::lock(file.path());
-    let store = Store::over(
-        file,
-        SqliteSettings {
-            timeout: Duration::from_millis(300),
-            ..settings()
-        },
-    );
-    let error = store.try_add("late").await.expect_err("late");
-    assert!(
-        matches!(error, AddPetError::Store(StoreFailure::Timeout)),
-        "{error:?}"
-    );
-    lock.batch_execute("ROLLBACK").expect("rolled back");
+    let (folder, path) = new_path();
+    let file = open(&path);
+    let lock = sql::lock(&path);
+    let settings_of_store = SqliteSettings {
+        timeout: Duration::from_millis(300),
+        ..settings()
+    };
+    let store = Store::over(file, settings_of_store);
+    let error = store.failure_to_add("late").await;
+    assert!(matches!(error, StoreFailure::Timeout), "{error:?}");
+    drop(lock);
     store.close().await;
     let store = Store::at(folder, settings());
     store.add("later").await;
@@ -98,13 +81,12 @@ async fn a_request_whose_timeout_passes_in_the_queue_is_not_stored() {
 #[tokio::test]
 async fn the_storage_ends_after_every_queued_create_has_its_outcome() {
     let store = Store::new();
-    let mut lock = sql::lock(&store.path());
+    let lock = sql::lock(&store.path());
     let adds = begin(&store, (0..9).map(|number| number.to_string())).await;
     let end = tokio::spawn(store.close());
-    lock.batch_execute("ROLLBACK").expect("rolled back");
-    for add in adds {
-        add.await.expect("no panic").expect("added");
+    for added in release(lock, adds).await {
+        added.expect("added");
     }
     let folder = end.await.expect("ended");
-    assert_eq!(Store::at(folder, settings()).names().await.len(), 9);
+    assert_eq!(Store::at(folder, settings()).count().await, 9);
 }

@@ -4,63 +4,33 @@ use std::{
     collections::BTreeMap,
     env,
     io::{self, BufRead, BufReader, Write},
-    path::{Path, PathBuf},
     process::{Child, ChildStdout, Stdio},
-    sync::Arc,
 };
 
-use animal_store_app::{
-    IdempotencyKey,
-    ports::{AddPet, AddedPet, PetRepository},
-    test_support::{api_key_id, join_tasks, pet_named},
-};
-use tempfile::TempDir;
+use animal_store_app::ports::AddedPet;
 
-use crate::{
-    child, sql,
-    store::{Store, log_of, settings},
-};
-
-fn request(name: &str) -> AddPet {
-    let idempotency_key = Some(IdempotencyKey::new(api_key_id("shop"), name));
-    AddPet {
-        pet: pet_named(name),
-        idempotency_key,
-    }
-}
+use crate::prelude::*;
 
 const ROUND: &str = "ANIMAL_STORE_TEST_ROUND";
 
-/// Adds pets and prints each confirmed one. Processes of the same round use the same keys.
-pub(crate) fn add_until_killed(path: &Path) {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build();
-    let round = env::var_os(ROUND)
-        .expect("a number")
-        .into_string()
-        .expect("UTF-8");
-    runtime.expect("a runtime").block_on(async {
-        let store = Store::on(path, settings());
-        join_tasks((0..16).map(|task| {
-            let (repository, round) = (Arc::clone(&store.repository), round.clone());
-            async move {
-                for number in 0.. {
-                    let name = format!("{round}-{task}-{number}");
-                    let id = repository
-                        .add(request(&name))
-                        .await
-                        .expect("added")
-                        .pet
-                        .id()
-                        .get();
-                    writeln!(io::stdout(), "confirmed {name} {id}").expect("written");
-                }
+/// Adds pets and prints each confirmed one. Processes of the same round use the same keys. Runs in another process.
+pub(crate) async fn add_until_killed(path: &Path) {
+    let round = env::var_os(ROUND).expect("a number");
+    let round = round.to_str().expect("UTF-8");
+    let store = Store::on(path, settings());
+    let tasks = (0..16).map(|task| {
+        let repository = Arc::clone(&store.repository);
+        let task = format!("{round}-{task}");
+        async move {
+            for number in 0.. {
+                let name = format!("{task}-{number}");
+                let added = repository.add(request(&name)).await.expect("added");
+                let id = added.pet.id().get();
+                writeln!(io::stdout(), "confirmed {name} {id}").expect("written");
             }
-        }))
-        .await;
+        }
     });
+    join_tasks(tasks).await;
 }
 
 /// A process that adds pets until it is killed.
@@ -109,12 +79,10 @@ impl Adder {
         let Some(line) = line.strip_suffix('\n') else {
             return false;
         };
-        if let Some((name, id)) = line
-            .strip_prefix("confirmed ")
-            .and_then(|line| line.split_once(' '))
-        {
-            self.confirmed
-                .insert(name.to_owned(), id.parse().expect("an id"));
+        if let Some(confirmed) = line.strip_prefix("confirmed ") {
+            let (name, id) = confirmed.split_once(' ').expect("a name and an id");
+            let id = id.parse().expect("an id");
+            self.confirmed.insert(name.to_owned(), id);
         }
         true
     }
@@ -122,8 +90,7 @@ impl Adder {
 
 /// Returns a file of a process that was killed, with its log, and the confirmed pets.
 pub(crate) fn killed_file() -> (TempDir, PathBuf, BTreeMap<String, i64>) {
-    let folder = TempDir::new().expect("a folder");
-    let path = folder.path().join("pets.db");
+    let (folder, path) = new_path();
     let mut adder = Adder::start(&path, 0);
     adder.read(100);
     let confirmed = adder.kill();
@@ -136,26 +103,21 @@ pub(crate) async fn assert_stored(
     store: &Store,
     confirmed: &BTreeMap<String, i64>,
 ) -> BTreeMap<String, i64> {
-    let pets = store
-        .repository
-        .list(None, None, usize::MAX)
-        .await
-        .expect("listed");
-    let stored: BTreeMap<_, _> = pets
-        .iter()
-        .map(|pet| (pet.new_pet().name().as_str().to_owned(), pet.id().get()))
-        .collect();
-    assert_eq!(stored.len(), pets.len(), "one pet per key");
+    let mut stored = BTreeMap::new();
+    for pet in store.list().await {
+        let name = pet.new_pet().name().as_str().to_owned();
+        let other = stored.insert(name, pet.id().get());
+        assert_eq!(other, None, "one pet per key");
+    }
     for (name, id) in confirmed {
         assert_eq!(stored.get(name), Some(id), "{name}");
     }
     stored
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn nothing_confirmed_is_lost_and_each_key_has_one_pet() {
-    let folder = TempDir::new().expect("a folder");
-    let path = folder.path().join("pets.db");
+    let (folder, path) = new_path();
     let mut confirmed = BTreeMap::new();
     // Two processes add pets with the same keys. The first ones are killed while they start, the others after a number
     // of confirmed pets.
@@ -179,7 +141,7 @@ async fn nothing_confirmed_is_lost_and_each_key_has_one_pet() {
 }
 
 /// The shell `sqlite3` does so. It writes the log into the file when it closes it, or ends the use of a log.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn after_a_kill_another_program_that_uses_the_file_loses_nothing_and_stops_no_start() {
     for statements in [
         "SELECT count(*) FROM pets",

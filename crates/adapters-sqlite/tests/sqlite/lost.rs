@@ -1,17 +1,10 @@
 //! Starts with a file that was moved, lost or replaced, or that a symbolic link names: no log is removed.
 
-use std::{
-    fs,
-    os::unix::fs::symlink,
-    path::{Path, PathBuf},
-};
-
-use tempfile::TempDir;
+use std::os::unix::fs::symlink;
 
 use crate::{
     kills::{assert_stored, killed_file},
-    sql,
-    store::{self, Store, assert_refused, copy_of_crash, files_in, log_of, settings},
+    prelude::*,
 };
 
 #[track_caller]
@@ -22,7 +15,7 @@ fn assert_lost(path: &Path) {
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn after_a_kill_a_start_without_the_file_keeps_its_log() {
     let (folder, path, confirmed) = killed_file();
     let moved = path.with_extension("moved");
@@ -44,7 +37,7 @@ async fn after_a_kill_a_start_without_the_file_keeps_its_log() {
 }
 
 /// The operator may put the right file back.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn after_a_crash_a_start_with_a_wrong_file_keeps_the_log() {
     let store = Store::new();
     store.add("Rex").await;
@@ -78,10 +71,10 @@ fn linked() -> (TempDir, PathBuf, [PathBuf; 2]) {
     (folder, file, [link, other])
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_symbolic_link_to_a_file_is_used_like_the_file() {
     let (folder, file, links) = linked();
-    drop(store::open(&file));
+    drop(open(&file));
     for link in links {
         fs::write(log_of(&link), "").expect("an empty log, which has no pet");
         let store = Store::on(&link, settings());

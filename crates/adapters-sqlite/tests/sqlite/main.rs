@@ -14,6 +14,7 @@ mod migrations;
 mod moved;
 mod outcomes;
 mod overwritten;
+mod prelude;
 mod read_only;
 mod reads;
 mod refused_rows;

@@ -1,21 +1,16 @@
 //! The schema and the migrations of a file.
 
-use std::{fs, path::PathBuf};
+use animal_store_adapters_sqlite::SqliteFileError;
 
-use animal_store_adapters_sqlite::{FileUse, SqliteFile, SqliteFileError};
-use tempfile::TempDir;
-
-use crate::{
-    sql,
-    store::{TIMEOUT, assert_refused, files_in, open, open_in_each_way},
-};
+use crate::{prelude::*, store::open_in_each_way};
 
 const NEWER: &str = "a newer program has made changes that this one cannot work with";
 
+const ALL: [&str; 3] = ["0001expand", "0002expand", "0003expand"];
+
 /// A closed file.
 fn closed_file() -> (TempDir, PathBuf) {
-    let folder = TempDir::new().expect("a folder");
-    let path = folder.path().join("pets.db");
+    let (folder, path) = new_path();
     drop(open(&path));
     (folder, path)
 }
@@ -24,21 +19,15 @@ fn closed_file() -> (TempDir, PathBuf) {
 fn pending_migrations_are_named_and_run_by_migrate_only() {
     let (_folder, path) = closed_file();
     fs::write(&path, "").expect("written");
-    assert_eq!(
-        SqliteFile::pending(&path).expect("an empty file"),
-        ["0001expand", "0002expand", "0003expand"]
-    );
+    assert_eq!(SqliteFile::pending(&path).expect("an empty file"), ALL);
     assert_pending(SqliteFile::open(&path, FileUse::Read, TIMEOUT));
     assert_eq!(fs::read(&path).expect("read"), b"");
-    assert_eq!(
-        SqliteFile::migrate(&path, TIMEOUT).expect("migrated"),
-        ["0001expand", "0002expand", "0003expand"]
-    );
+
+    let migrate = || SqliteFile::migrate(&path, TIMEOUT).expect("migrated");
+    assert_eq!(migrate(), ALL);
     assert_eq!(SqliteFile::pending(&path).expect("read"), [""; 0]);
-    assert_eq!(
-        SqliteFile::migrate(&path, TIMEOUT).expect("opened"),
-        [""; 0]
-    );
+    assert_eq!(migrate(), [""; 0]);
+
     let replacement = "DELETE FROM __diesel_schema_migrations;
         INSERT INTO __diesel_schema_migrations (version) VALUES ('9998expand')";
     sql::execute(&path, replacement);
@@ -50,49 +39,40 @@ fn pending_migrations_are_named_and_run_by_migrate_only() {
 #[test]
 fn a_file_without_tables_is_created_by_a_command_that_may_or_if_another_process_has_begun() {
     let folder = TempDir::new().expect("a folder");
-    let [missing, empty, begun] =
-        ["missing", "empty", "begun"].map(|name| folder.path().join(name));
-    fs::write(&empty, "").expect("written");
-    sql::execute(&begun, "PRAGMA journal_mode = WAL");
-    assert_pending(SqliteFile::open(&empty, FileUse::Write, TIMEOUT));
-    for (path, usage) in [
-        (&missing, FileUse::WriteOrCreate),
-        (&empty, FileUse::WriteOrCreate),
-        (&begun, FileUse::Write),
+    let path = |name| folder.path().join(name);
+    fs::write(path("empty"), "").expect("written");
+    sql::execute(&path("begun"), "PRAGMA journal_mode = WAL");
+    assert_pending(SqliteFile::open(&path("empty"), FileUse::Write, TIMEOUT));
+    for (name, usage) in [
+        ("missing", FileUse::WriteOrCreate),
+        ("empty", FileUse::WriteOrCreate),
+        ("begun", FileUse::Write),
     ] {
-        SqliteFile::open(path, usage, TIMEOUT).expect("created");
+        SqliteFile::open(&path(name), usage, TIMEOUT).expect("created");
     }
 }
 
 #[track_caller]
 fn assert_pending(opened: Result<SqliteFile, SqliteFileError>) {
-    let error = opened.expect_err("pending");
-    assert!(
-        error.to_string().contains(
-            "these migrations are pending: 0001expand, 0002expand, 0003expand; run animal-store migrate"
-        ),
-        "{error}"
-    );
+    let error = opened.expect_err("pending").to_string();
+    let versions = ALL.join(", ");
+    let text = format!("these migrations are pending: {versions}; run animal-store migrate");
+    assert!(error.contains(&text), "{error}");
 }
 
 #[test]
 fn an_expansion_by_a_newer_program_is_accepted_and_another_change_is_not() {
     let (_folder, path) = closed_file();
-    sql::execute(
-        &path,
-        "INSERT INTO __diesel_schema_migrations (version) VALUES ('9998expand')",
-    );
+    let record = "INSERT INTO __diesel_schema_migrations (version) VALUES ('9998expand')";
+    sql::execute(&path, record);
     assert!(open_in_each_way(&path).iter().all(Result::is_ok));
-    sql::execute(
-        &path,
-        "UPDATE __diesel_schema_migrations SET version = '9999contract' WHERE version LIKE '999%'",
-    );
+    let contract = "UPDATE __diesel_schema_migrations SET version = '9999contract'
+        WHERE version = '9998expand'";
+    sql::execute(&path, contract);
     assert_refused(&path, &format!("{NEWER}: 9999contract;"));
     // A pending migration is not run.
-    sql::execute(
-        &path,
-        "DELETE FROM __diesel_schema_migrations WHERE version LIKE '0001%'",
-    );
+    let pending = "DELETE FROM __diesel_schema_migrations WHERE version LIKE '0001%'";
+    sql::execute(&path, pending);
     assert_refused(&path, NEWER);
 }
 
@@ -103,11 +83,7 @@ fn a_file_of_an_older_layout_is_refused_and_not_changed() {
         DELETE FROM __diesel_schema_migrations WHERE version <> '0001expand';
         UPDATE __diesel_schema_migrations SET version = '0001_expand_create_tables'";
     sql::execute(&path, statements);
-    for text in [
-        "a program from before version 0.1.0 made the tables",
-        "pets export",
-    ] {
-        assert_refused(&path, text);
-    }
+    assert_refused(&path, "a program from before version 0.1.0 made the tables");
+    assert_refused(&path, "pets export");
     assert_eq!(files_in(folder.path()), ["pets.db"]);
 }

@@ -1,26 +1,10 @@
 //! A file that is moved, removed or replaced, or whose log is: no pet that was confirmed is lost.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
-
 use animal_store_adapter_kit::ApiKeySnapshot;
-use animal_store_adapters_sqlite::{SqliteApiKeyStore, SqliteBulkStorage};
-use animal_store_app::{
-    ports::{ApiKeyStore, BulkStorage, Readiness, StoreFailure},
-    test_support::{
-        key_changes::{add, revoke},
-        stored_pets,
-    },
-};
-use prometheus_client::registry::Registry;
-use tempfile::TempDir;
 
 use crate::{
-    keys::find,
-    sql,
-    store::{Store, assert_unavailable, files, log_of, settings, wait_until},
+    keys::{directory_of, find},
+    prelude::*,
 };
 
 /// A part of the message about a file that is not in place.
@@ -40,17 +24,13 @@ impl Service {
     }
 
     pub(crate) async fn over(store: Store) -> Self {
-        let bulk = SqliteBulkStorage::new(&store.file);
         let keys = SqliteApiKeyStore::new(store.file.clone());
-        keys.change(add("key", "token", None), "test")
-            .await
-            .expect("added");
-        let directory = keys.start_directory(&mut Registry::default()).0;
+        add_key(&keys, "key").await;
         let service = Self {
-            store,
-            bulk,
+            bulk: SqliteBulkStorage::new(&store.file),
+            directory: directory_of(&keys),
             keys,
-            directory,
+            store,
         };
         service.assert_works().await;
         service
@@ -61,20 +41,13 @@ impl Service {
         self.store.readiness.check().await.expect("ready");
         // It keeps its connection.
         self.bulk.check_writable().await.expect("writable");
-        wait_until("lookups succeed", async || {
-            find(&self.directory, "token")
-                .await
-                .is_ok_and(|key| key.is_some())
-        })
-        .await;
-        self.keys
-            .change(add("other", "other", None), "test")
-            .await
-            .expect("added");
-        self.keys
-            .change(revoke("other"), "test")
-            .await
-            .expect("revoked");
+        let is_found = async || {
+            let found = find(&self.directory, "key").await;
+            found.is_ok_and(|key| key.is_some())
+        };
+        wait_until("lookups succeed", is_found).await;
+        add_key(&self.keys, "other").await;
+        revoke_key(&self.keys, "other").await;
         assert_gauge(&self.store, 1);
     }
 
@@ -84,17 +57,16 @@ impl Service {
         let error = unready.expect_err("not in place").to_string();
         assert!(error.contains(REPLACED), "{error}");
         assert_gauge(&self.store, 0);
-        wait_until("lookups fail", async || {
-            let found = find(&self.directory, "token").await;
+        let fails = async || {
+            let found = find(&self.directory, "key").await;
             matches!(found, Err(StoreFailure::Unavailable(_)))
-        })
-        .await;
+        };
+        wait_until("lookups fail", fails).await;
         self.directory.check().await.expect_err("not in place");
-        let added = self.keys.change(add("other", "other", None), "test").await;
-        assert_unavailable(&added);
+        let add = key_changes::add("other", "other", None);
+        assert_unavailable(&self.keys.change(add, "test").await);
         self.bulk.check_writable().await.expect_err("not in place");
-        let added = self.bulk.add_pets(stored_pets([99])).await;
-        assert_unavailable(&added);
+        assert_unavailable(&self.bulk.add_pets(stored_pets([99])).await);
     }
 }
 
@@ -147,14 +119,14 @@ impl Moved {
 }
 
 /// The writer has no connection then.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_first_create_fails_at_once_if_the_file_is_not_in_place() {
     let store = Store::new();
     let _moved = Moved::new(&store.path(), |_| ());
     assert_unavailable(&store.try_add("refused").await);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn while_the_file_is_not_in_place_nothing_is_added_or_looked_up_and_no_file_is_made() {
     for (name, replace) in REPLACEMENTS {
         let service = Service::start().await;
@@ -169,7 +141,7 @@ async fn while_the_file_is_not_in_place_nothing_is_added_or_looked_up_and_no_fil
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn while_the_log_is_not_in_place_nothing_is_added_or_looked_up() {
     for replacement in [None, Some("")] {
         let service = Service::start().await;
@@ -187,17 +159,18 @@ async fn while_the_log_is_not_in_place_nothing_is_added_or_looked_up() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn without_a_request_the_gauge_shows_whether_the_file_is_in_place() {
     let store = Store::new();
-    let (path, moved) = (store.path(), store.path().with_extension("moved"));
+    let path = store.path();
+    let moved = path.with_extension("moved");
     for (from, to, expected) in [(&path, &moved, 0), (&moved, &path, 1)] {
         fs::rename(from, to).expect("renamed");
         assert_gauge(&store, expected);
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_storage_that_ends_while_its_file_is_not_in_place_loses_nothing() {
     for (name, replace) in REPLACEMENTS {
         let store = Store::new();

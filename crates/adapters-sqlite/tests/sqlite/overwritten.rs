@@ -1,18 +1,11 @@
 //! A file that is overwritten in place, so that it keeps its inode: no create is confirmed and lost.
 
-use std::{fs, os::unix::fs::MetadataExt, path::Path, process, process::Command};
-
-use animal_store_adapters_sqlite::{NewBackup, SqliteBulkStorage};
-use animal_store_app::{
-    ports::BulkStorage,
-    test_support::{join_tasks, stored_pets},
+use std::{
+    os::unix::fs::MetadataExt,
+    process::{self, Command},
 };
 
-use crate::{
-    moved::Service,
-    sql,
-    store::{Store, assert_refused, copy_of_crash, log_of, open, settings},
-};
+use crate::{moved::Service, prelude::*};
 
 /// What can take the place of the content, by shell commands in the folder: a process that closes a file loses all its
 /// locks of it. `backup.db` is a backup of the file, `copy.db` the same file before it grew, `other.db` another store,
@@ -40,7 +33,7 @@ fn run(script: &str, folder: &Path) {
     assert!(done.expect("sh").success(), "{script}");
 }
 
-/// Returns a service with 500 pets in the file, beside the other files of [`OVERWRITES`].
+/// Returns a service with many pets in the file, beside the other files of [`OVERWRITES`].
 async fn service() -> Service {
     let folder = Store::new().close().await;
     let path = folder.path().join("pets.db");
@@ -49,19 +42,16 @@ async fn service() -> Service {
     sql::execute(&folder.path().join("foreign.db"), foreign);
     run("cp pets.db copy.db", folder.path());
     let store = Store::at(folder, settings());
-    join_tasks((0..500).map(|number| store.try_add(&format!("{number} {}", "x".repeat(200)))))
-        .await;
+    store.add_many().await;
     sql::execute(&path, "PRAGMA wal_checkpoint");
     let backup = NewBackup::create(&path.with_file_name("backup.db")).expect("created");
-    backup
-        .vacuum_from(store.file.clone())
-        .await
-        .expect("written");
+    let written = backup.vacuum_from(store.file.clone()).await;
+    written.expect("written");
     backup.finish().expect("finished");
     Service::over(store).await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn while_the_file_is_overwritten_nothing_is_added_or_looked_up() {
     for script in OVERWRITES {
         let service = service().await;
@@ -70,16 +60,14 @@ async fn while_the_file_is_overwritten_nothing_is_added_or_looked_up() {
         service.assert_fails().await;
         let overwritten = fs::read(&path).expect("read");
         let log = fs::read(log_of(&path)).expect("read");
-        let Service { store, .. } = service;
-        let folder = store.close().await;
+        let _folder = service.store.close().await;
         assert!(fs::read(&path).expect("read") == overwritten, "{script}");
         assert!(fs::read(log_of(&path)).expect("read") == log, "{script}");
-        drop(folder);
     }
 }
 
 /// The content is that of the file, so nothing is lost.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_got_its_own_content_or_was_vacuumed_is_in_place() {
     for script in ["cp pets.db same.db; cat same.db > pets.db", "touch pets.db"] {
         let service = service().await;
@@ -98,7 +86,7 @@ async fn a_file_that_got_its_own_content_or_was_vacuumed_is_in_place() {
 }
 
 /// A restore by SQLite, such as `.restore`, writes the id of the other store into the log, as this does.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_sqlite_restores_into_the_file_is_in_place_after_its_checkpoint() {
     let service = service().await;
     for statement in ["PRAGMA user_version = 7", "PRAGMA wal_checkpoint"] {
@@ -112,7 +100,7 @@ async fn a_store_that_sqlite_restores_into_the_file_is_in_place_after_its_checkp
     service.assert_fails().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn after_another_store_was_copied_over_the_file_the_next_start_is_refused() {
     for script in [
         "cp other.db pets.db",
@@ -120,12 +108,7 @@ async fn after_another_store_was_copied_over_the_file_the_next_start_is_refused(
     ] {
         let service = service().await;
         let path = service.store.path();
-        for number in 0..400 {
-            service
-                .store
-                .add(&format!("{number} {}", "y".repeat(200)))
-                .await;
-        }
+        service.store.add_many().await;
         run(script, path.parent().expect("a folder"));
         // In this process, SQLite still has the state of the file.
         let (_folder, path) = copy_of_crash(&path);
@@ -136,7 +119,7 @@ async fn after_another_store_was_copied_over_the_file_the_next_start_is_refused(
 }
 
 /// `VACUUM` writes each page into the log, as `.restore` of SQLite does.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_sqlite_restored_before_a_crash_is_in_place_at_the_next_start() {
     let service = service().await;
     let path = service.store.path();
@@ -150,7 +133,7 @@ async fn a_store_that_sqlite_restored_before_a_crash_is_in_place_at_the_next_sta
     assert_eq!(sql::number(&path, "PRAGMA user_version"), 7);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn two_stores_and_a_store_and_its_backup_have_different_ids() {
     let service = service().await;
     let path = service.store.path();
@@ -164,7 +147,7 @@ async fn two_stores_and_a_store_and_its_backup_have_different_ids() {
 }
 
 /// A store of an earlier program gets its id from a migration, while another process may use it.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_gets_its_id_is_in_place_and_keeps_the_id() {
     let folder = Store::new().close().await;
     let path = folder.path().join("pets.db");
@@ -185,7 +168,7 @@ async fn a_store_that_gets_its_id_is_in_place_and_keeps_the_id() {
 }
 
 /// A descriptor that is closed would release the lock of SQLite.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn after_a_thousand_checks_sqlite_has_its_lock() {
     let store = Store::new();
     let bulk = SqliteBulkStorage::new(&store.file);
@@ -194,13 +177,12 @@ async fn after_a_thousand_checks_sqlite_has_its_lock() {
     }
     let inode = store.path().metadata().expect("a file").ino();
     let locks = fs::read_to_string("/proc/locks").expect("the locks");
-    let is_read_lock = |lock: &&str| {
-        let fields: Vec<_> = lock.split_whitespace().collect();
-        fields.contains(&"READ")
-            && fields.contains(&process::id().to_string().as_str())
-            && fields
-                .iter()
-                .any(|field| field.ends_with(&format!(":{inode}")))
+    let of_process = format!(" {} ", process::id());
+    let of_file = format!(":{inode} ");
+    let is_read_lock = |lock: &str| {
+        [" READ ", &of_process, &of_file]
+            .iter()
+            .all(|part| lock.contains(part))
     };
-    assert!(locks.lines().find(is_read_lock).is_some(), "{locks}");
+    assert!(locks.lines().any(is_read_lock), "{locks}");
 }

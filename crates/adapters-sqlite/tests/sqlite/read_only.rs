@@ -1,38 +1,27 @@
 //! A file that is opened to be read.
 
-use std::{fs, path::Path};
-
-use animal_store_adapters_sqlite::{
-    FileUse, SqliteApiKeyStore, SqliteBulkStorage, SqliteFile, diagnose,
-};
-use animal_store_app::{
-    ports::{ApiKeyStore, BulkStorage},
-    test_support::{key_changes::add, stored_pets},
-};
-
 use crate::{
     kills::{assert_stored, killed_file},
-    store::{Store, TIMEOUT, assert_unavailable, files_in, log_of, mode, settings},
+    prelude::*,
 };
+
+/// Opens a file to be read.
+fn open_to_read(path: &Path) -> (SqliteFile, Store) {
+    let file = SqliteFile::open(path, FileUse::Read, TIMEOUT).expect("a file");
+    (file.clone(), Store::over(file, settings()))
+}
 
 /// Reads a file in every way. Returns the number of pets.
 async fn read(path: &Path) -> usize {
-    let file = SqliteFile::open(path, FileUse::Read, TIMEOUT).expect("a file");
-    let store = Store::over(file.clone(), settings());
+    let (file, store) = open_to_read(path);
     let count = store.count().await;
     store.readiness.check().await.expect("ready");
-    let snapshot = SqliteBulkStorage::new(&file)
-        .snapshot()
-        .await
-        .expect("a snapshot");
-    assert_eq!(
-        snapshot.pets(None, usize::MAX).await.expect("pets").len(),
-        count
-    );
-    snapshot
-        .idempotency_records(None, 10)
-        .await
-        .expect("records");
+    let snapshot = SqliteBulkStorage::new(&file).snapshot().await;
+    let snapshot = snapshot.expect("a snapshot");
+    let pets = snapshot.pets(None, usize::MAX).await.expect("pets");
+    assert_eq!(pets.len(), count);
+    let records = snapshot.idempotency_records(None, 10).await;
+    records.expect("records");
     SqliteApiKeyStore::new(file).list().await.expect("listed");
     diagnose(path, TIMEOUT).await;
     store.close().await;
@@ -41,22 +30,19 @@ async fn read(path: &Path) -> usize {
 
 /// Tries to change a file that was opened to be read.
 async fn try_to_change(path: &Path) {
-    let file = SqliteFile::open(path, FileUse::Read, TIMEOUT).expect("a file");
-    let store = Store::over(file.clone(), settings());
-    let added = store.try_add("refused").await;
-    assert_unavailable(&added);
-    let added = SqliteApiKeyStore::new(file.clone())
-        .change(add("key", "token", None), "test")
-        .await;
-    assert_unavailable(&added);
+    let (file, store) = open_to_read(path);
+    assert_unavailable(&store.try_add("refused").await);
+    let keys = SqliteApiKeyStore::new(file.clone());
+    let add = key_changes::add("key", "key", None);
+    assert_unavailable(&keys.change(add, "test").await);
     let bulk = SqliteBulkStorage::new(&file);
-    let added = bulk.add_pets(stored_pets([1_000_000])).await;
-    assert_unavailable(&added);
+    assert_unavailable(&bulk.add_pets(stored_pets([1_000_000])).await);
+    drop((bulk, keys));
     store.close().await;
 }
 
 /// SQLite creates an empty log and its index, which it cannot remove without a permission to write.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn reading_a_closed_file_changes_no_byte_of_it() {
     let store = Store::new();
     store.add("Rex").await;
@@ -71,10 +57,8 @@ async fn reading_a_closed_file_changes_no_byte_of_it() {
         ["pets.db", "pets.db-shm", "pets.db-wal"]
     );
     assert_eq!(log_of(&path).metadata().expect("a log").len(), 0);
-    assert_eq!(
-        ["pets.db-shm", "pets.db-wal"].map(|name| mode(&folder.path().join(name))),
-        [0o600; 2]
-    );
+    let index = folder.path().join("pets.db-shm");
+    assert_eq!([mode(&index), mode(&log_of(&path))], [0o600; 2]);
 
     let store = Store::at(folder, settings());
     store.add("Tom").await;
@@ -83,7 +67,7 @@ async fn reading_a_closed_file_changes_no_byte_of_it() {
     assert_eq!(Store::at(folder, settings()).names().await, ["Rex", "Tom"]);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn reading_a_file_after_a_kill_changes_no_byte_of_it_and_of_its_log() {
     let (folder, path, confirmed) = killed_file();
     let contents = || [&path, &log_of(&path)].map(|path| fs::read(path).expect("read"));

@@ -1,35 +1,19 @@
 //! Reads that fail or take long.
 
-use std::{
-    fs,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use animal_store_app::ports::{PetRepository, StoreFailure};
 use animal_store_domain::{PetId, PetStatus};
 use diesel::connection::{InstrumentationEvent, set_default_instrumentation};
 use tokio::sync::Mutex;
 
-use crate::{
-    moved::REPLACED,
-    sql,
-    store::{Store, assert_unavailable, settings, wait_until},
-};
+use crate::{moved::REPLACED, prelude::*};
 
 const MANY: &str = "
     INSERT INTO pets (name, category_id, status, created_at)
     WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 50000)
     SELECT 'pet ' || n, 1, 1, 0 FROM number";
 
-fn id(id: i64) -> PetId {
-    PetId::parse(id).expect("1 or greater")
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_corrupt_page_fails_only_the_reads_that_need_it() {
     let store = Store::new();
     sql::execute(&store.path(), MANY);
@@ -38,13 +22,9 @@ async fn a_corrupt_page_fails_only_the_reads_that_need_it() {
     let query = "SELECT pageno FROM dbstat WHERE name = 'pets' AND pagetype = 'leaf' ORDER BY path LIMIT 1 OFFSET 100";
     sql::overwrite_page(&store.path(), sql::number(&store.path(), query));
 
-    let error = store
-        .repository
-        .list(None, None, usize::MAX)
-        .await
-        .expect_err("a corrupt page");
-    let StoreFailure::Corrupt(cause) = error else {
-        panic!("{error:?}")
+    let listed = store.repository.list(None, None, usize::MAX).await;
+    let Err(StoreFailure::Corrupt(cause)) = listed else {
+        panic!("{listed:?}")
     };
     assert!(cause.to_string().contains("malformed"), "{cause}");
     assert!(store.find(1).await.is_some());
@@ -56,7 +36,7 @@ async fn a_corrupt_page_fails_only_the_reads_that_need_it() {
 }
 
 /// A folder takes the place of the file: only a new connection finds it.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_connection_of_a_failed_read_is_replaced() {
     let store = Store::new();
     let pet = store.add("Rex").await;
@@ -117,11 +97,10 @@ async fn a_batch_that_takes_long_stalls_no_other_request() {
     let pet = store.add("Rex").await;
     let gate = GATE.lock().await;
     let repository = Arc::clone(&store.repository);
-    let slow = tokio::spawn(async move { repository.find(id(WAITS)).await });
-    wait_until("the read waits", async || {
-        IS_WAITING.load(Ordering::Relaxed)
-    })
-    .await;
+    let id = PetId::parse(WAITS).expect("an id");
+    let slow = tokio::spawn(async move { repository.find(id).await });
+    let is_waiting = async || IS_WAITING.load(Ordering::Relaxed);
+    wait_until("the read waits", is_waiting).await;
     for _ in 0..10 {
         assert_eq!(store.find(pet.id().get()).await.as_ref(), Some(&pet));
     }
@@ -145,7 +124,7 @@ async fn a_panic_fails_its_batch_and_no_later_read() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_is_not_a_pet_is_corrupt() {
     let store = Store::new();
     let bad = [
@@ -167,9 +146,9 @@ async fn a_row_that_is_not_a_pet_is_corrupt() {
     assert!(store.find(4).await.is_some());
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_storage_that_can_read_and_write_is_ready() {
-    let store = Store::with(animal_store_adapters_sqlite::SqliteSettings {
+    let store = Store::with(SqliteSettings {
         timeout: Duration::from_millis(300),
         ..settings()
     });

@@ -1,22 +1,9 @@
 //! Rows that a trigger of the operator refuses: each fails alone, leaves nothing, and costs no commit of its own.
 
-use std::{fs, path::Path};
-
-use animal_store_app::{
-    IdempotencyKey,
-    ports::{AddPet, AddPetError, PetRepository, StoreFailure},
-    test_support::{api_key_id, join_tasks, pet_named},
-};
-use animal_store_domain::Pet;
-use diesel::connection::SimpleConnection;
-
 use crate::{
-    group_commit::begin,
-    sql,
-    store::{Store, log_of},
+    group_commit::{begin, release},
+    prelude::*,
 };
-
-const GOOD_AND_BAD: [&str; 7] = ["bad", "one", "bad", "bad", "two", "three", "bad"];
 
 /// Returns the number of commits in the log (<https://sqlite.org/fileformat.html#the_write_ahead_log>).
 fn commits(path: &Path) -> usize {
@@ -28,15 +15,16 @@ fn commits(path: &Path) -> usize {
 /// Adds pets in one batch, and returns the names of those that were added, in the order of their ids.
 async fn add_in_a_batch(store: &Store, names: &[&str]) -> Vec<String> {
     let commits_before = commits(&store.path());
-    let mut lock = sql::lock(&store.path());
-    let adds = begin(store, names.iter().map(|&name| name.to_owned())).await;
-    lock.batch_execute("ROLLBACK").expect("rolled back");
+    let lock = sql::lock(&store.path());
+    let adds = begin(store, names).await;
     let mut added = Vec::new();
-    for result in join_tasks(adds).await {
-        match result.expect("no panic") {
+    for result in release(lock, adds).await {
+        match result {
             Ok(pet) => added.push(pet),
-            Err(AddPetError::Store(StoreFailure::Unavailable(_) | StoreFailure::Corrupt(_))) => {}
-            Err(error) => panic!("{error:?}"),
+            failed => match add_failure(failed) {
+                StoreFailure::Unavailable(_) | StoreFailure::Corrupt(_) => {}
+                failure => panic!("{failure:?}"),
+            },
         }
     }
     assert_eq!(commits(&store.path()), commits_before + 1, "one commit");
@@ -45,43 +33,56 @@ async fn add_in_a_batch(store: &Store, names: &[&str]) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
+/// A storage with a trigger, and with a table that has a row.
+fn with_trigger(trigger: &str) -> Store {
+    let store = Store::new();
+    let table = "CREATE TABLE one (id INTEGER PRIMARY KEY); INSERT INTO one VALUES (1)";
+    let trigger = format!("{table}; CREATE TRIGGER refusal {trigger}");
+    sql::execute(&store.path(), &trigger);
+    store
+}
+
+/// A storage that refuses bad pets.
+fn that_refuses(moment: &str, statement: &str) -> Store {
+    let when = format!("{moment} INSERT ON pets WHEN NEW.name = 'bad'");
+    with_trigger(&format!("{when} BEGIN {statement}; END"))
+}
+
+const RAISES: [&str; 3] = [
+    "SELECT RAISE(ABORT, 'no')",
+    "SELECT RAISE(FAIL, 'no')",
+    "SELECT RAISE(ROLLBACK, 'no')",
+];
+
 /// Every way in which a trigger can refuse a row. `OR ROLLBACK` and `OR FAIL` are those of a statement in the trigger.
-const REFUSALS: [&str; 10] = [
-    "BEFORE INSERT ON pets WHEN NEW.name = 'bad' BEGIN SELECT RAISE(ABORT, 'no'); END",
-    "BEFORE INSERT ON pets WHEN NEW.name = 'bad' BEGIN SELECT RAISE(FAIL, 'no'); END",
-    "BEFORE INSERT ON pets WHEN NEW.name = 'bad' BEGIN SELECT RAISE(ROLLBACK, 'no'); END",
-    "BEFORE INSERT ON pets WHEN NEW.name = 'bad' BEGIN SELECT RAISE(IGNORE); END",
-    "AFTER INSERT ON pets WHEN NEW.name = 'bad' BEGIN SELECT RAISE(ABORT, 'no'); END",
-    "AFTER INSERT ON pets WHEN NEW.name = 'bad' BEGIN SELECT RAISE(FAIL, 'no'); END",
-    "AFTER INSERT ON pets WHEN NEW.name = 'bad' BEGIN SELECT RAISE(ROLLBACK, 'no'); END",
-    "AFTER INSERT ON pets WHEN NEW.name = 'bad' BEGIN INSERT OR FAIL INTO one VALUES (1); END",
-    "AFTER INSERT ON pets WHEN NEW.name = 'bad' BEGIN INSERT OR ROLLBACK INTO one VALUES (1); END",
-    "AFTER INSERT ON pets WHEN NEW.name = 'bad' BEGIN SELECT abs(-9223372036854775808); END",
+const REFUSALS: [(&str, &str); 10] = [
+    ("BEFORE", RAISES[0]),
+    ("BEFORE", RAISES[1]),
+    ("BEFORE", RAISES[2]),
+    ("BEFORE", "SELECT RAISE(IGNORE)"),
+    ("AFTER", RAISES[0]),
+    ("AFTER", RAISES[1]),
+    ("AFTER", RAISES[2]),
+    ("AFTER", "INSERT OR FAIL INTO one VALUES (1)"),
+    ("AFTER", "INSERT OR ROLLBACK INTO one VALUES (1)"),
+    ("AFTER", "SELECT abs(-9223372036854775808)"),
 ];
 
 #[tokio::test]
 async fn a_row_that_a_trigger_refuses_fails_alone_in_one_commit() {
-    for refusal in REFUSALS {
-        let store = Store::new();
-        let table = "CREATE TABLE one (id INTEGER PRIMARY KEY); INSERT INTO one VALUES (1)";
-        sql::execute(
-            &store.path(),
-            &format!("{table}; CREATE TRIGGER refusal {refusal}"),
-        );
-        let added = add_in_a_batch(&store, &GOOD_AND_BAD).await;
-        assert_eq!(added, ["one", "two", "three"], "{refusal}");
-        assert_eq!(store.names().await, added, "{refusal}");
+    let names = ["bad", "one", "bad", "bad", "two", "three", "bad"];
+    for (moment, statement) in REFUSALS {
+        let store = that_refuses(moment, statement);
+        let added = add_in_a_batch(&store, &names).await;
+        assert_eq!(added, ["one", "two", "three"], "{moment} {statement}");
+        assert_eq!(store.names().await, added, "{moment} {statement}");
     }
 }
 
 #[tokio::test]
 async fn a_batch_with_many_refused_rows_adds_all_others() {
-    for raise in ["ABORT", "FAIL", "ROLLBACK"] {
-        let store = Store::new();
-        let trigger = format!(
-            "CREATE TRIGGER refusal BEFORE INSERT ON pets WHEN NEW.name = 'bad' BEGIN SELECT RAISE({raise}, 'no'); END"
-        );
-        sql::execute(&store.path(), &trigger);
+    for raise in RAISES {
+        let store = that_refuses("BEFORE", raise);
         let names: Vec<_> = (0..900).map(|number| ["good", "bad"][number % 2]).collect();
         assert_eq!(add_in_a_batch(&store, &names).await.len(), 450, "{raise}");
         assert_eq!(store.count().await, 450, "{raise}");
@@ -90,13 +91,9 @@ async fn a_batch_with_many_refused_rows_adds_all_others() {
 
 #[tokio::test]
 async fn a_quota_of_a_trigger_adds_as_many_pets_as_it_permits() {
-    for raise in ["ABORT", "FAIL", "ROLLBACK"] {
-        let store = Store::new();
-        let trigger = format!(
-            "CREATE TRIGGER quota BEFORE INSERT ON pets WHEN (SELECT count(*) FROM pets) >= 3
-             BEGIN SELECT RAISE({raise}, 'no'); END"
-        );
-        sql::execute(&store.path(), &trigger);
+    for raise in RAISES {
+        let quota = "BEFORE INSERT ON pets WHEN (SELECT count(*) FROM pets) >= 3";
+        let store = with_trigger(&format!("{quota} BEGIN {raise}; END"));
         let added = add_in_a_batch(&store, &["one", "two", "three", "four", "five"]).await;
         assert_eq!(store.names().await, added, "{raise}");
         assert_eq!(added.len(), 3, "{raise}");
@@ -106,31 +103,20 @@ async fn a_quota_of_a_trigger_adds_as_many_pets_as_it_permits() {
 /// The second create finds the record of the first one, also in a batch that is repeated.
 #[tokio::test]
 async fn equal_idempotency_keys_beside_a_refused_row_add_one_pet() {
-    for raise in ["ABORT", "FAIL", "ROLLBACK"] {
-        let store = Store::new();
-        let trigger = format!(
-            "CREATE TRIGGER refusal AFTER INSERT ON pets WHEN NEW.name = 'bad' BEGIN SELECT RAISE({raise}, 'no'); END"
-        );
-        sql::execute(&store.path(), &trigger);
-        let mut lock = sql::lock(&store.path());
-        let adds: Vec<_> = ["good", "bad", "bad", "good"]
-            .into_iter()
-            .map(|name| {
-                let repository = store.repository.clone();
-                let request = AddPet {
-                    pet: pet_named(name),
-                    idempotency_key: Some(IdempotencyKey::new(api_key_id("key"), name)),
-                };
-                tokio::spawn(async move { repository.add(request).await })
-            })
-            .collect();
+    for raise in RAISES {
+        let store = that_refuses("AFTER", raise);
+        let lock = sql::lock(&store.path());
+        let adds = ["good", "bad", "bad", "good"].map(|name| {
+            let repository = Arc::clone(&store.repository);
+            tokio::spawn(async move { repository.add(request(name)).await })
+        });
         tokio::task::yield_now().await;
-        lock.batch_execute("ROLLBACK").expect("rolled back");
-        let added = join_tasks(adds).await;
-        let replayed: Vec<_> = added
-            .into_iter()
-            .map(|added| added.expect("no panic").ok().map(|added| added.replayed))
-            .collect();
+        drop(lock);
+        let mut replayed = Vec::new();
+        for added in adds {
+            let added = added.await.expect("no panic");
+            replayed.push(added.ok().map(|added| added.replayed));
+        }
         assert_eq!(replayed, [Some(false), None, None, Some(true)], "{raise}");
         assert_eq!(store.names().await, ["good"], "{raise}");
         let records = "SELECT count(*) FROM idempotency_keys";

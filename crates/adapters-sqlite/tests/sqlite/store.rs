@@ -2,30 +2,26 @@
 
 use std::{
     fmt::Debug,
-    fs,
     os::unix::fs::{MetadataExt, PermissionsExt},
-    path::{Path, PathBuf},
     process::Command,
-    sync::Arc,
-    time::Duration,
 };
 
-use animal_store_adapters_sqlite::{
-    FileUse, SqliteFile, SqliteFileError, SqlitePetRepository, SqliteSettings, SqliteStorage,
-};
+use animal_store_adapters_sqlite::{SqliteFileError, SqlitePetRepository, SqliteStorage};
 use animal_store_app::{
-    ports::{AddPet, AddPetError, PetRepository, Readiness, StoreResult},
+    IdempotencyKey,
+    ports::{AddPetError, StoreResult},
     test_support::pet_named,
 };
-use animal_store_domain::{Pet, PetId};
+use animal_store_domain::PetId;
 use prometheus_client::{encoding::text::encode, registry::Registry};
-use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
-pub(crate) use animal_store_app::test_support::wait_until;
+use crate::prelude::*;
 
 /// The timeout of the tests that do not wait for it.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
+
+pub(crate) type AddResult = Result<Pet, AddPetError>;
 
 pub(crate) fn settings() -> SqliteSettings {
     SqliteSettings {
@@ -36,6 +32,13 @@ pub(crate) fn settings() -> SqliteSettings {
     }
 }
 
+/// The path `pets.db` in a folder of its own.
+pub(crate) fn new_path() -> (TempDir, PathBuf) {
+    let folder = TempDir::new().expect("a folder");
+    let path = folder.path().join("pets.db");
+    (folder, path)
+}
+
 /// Opens a file, and creates it if it does not exist.
 pub(crate) fn open(path: &Path) -> SqliteFile {
     SqliteFile::open(path, FileUse::Create, TIMEOUT).expect("a file")
@@ -43,10 +46,11 @@ pub(crate) fn open(path: &Path) -> SqliteFile {
 
 /// Every way to open an existing file.
 pub(crate) fn open_in_each_way(path: &Path) -> [Result<(), SqliteFileError>; 5] {
+    let open = |usage| SqliteFile::open(path, usage, TIMEOUT).map(drop);
     [
-        SqliteFile::open(path, FileUse::Create, TIMEOUT).map(drop),
-        SqliteFile::open(path, FileUse::Write, TIMEOUT).map(drop),
-        SqliteFile::open(path, FileUse::Read, TIMEOUT).map(drop),
+        open(FileUse::Create),
+        open(FileUse::Write),
+        open(FileUse::Read),
         SqliteFile::migrate(path, TIMEOUT).map(drop),
         SqliteFile::pending(path).map(drop),
     ]
@@ -56,15 +60,10 @@ pub(crate) fn open_in_each_way(path: &Path) -> [Result<(), SqliteFileError>; 5] 
 #[track_caller]
 pub(crate) fn assert_refused(path: &Path, text: &str) {
     let before = files(path);
+    let start = format!("{}: ", path.display());
     for opened in open_in_each_way(path) {
-        let error = opened.expect_err("refused");
-        assert!(
-            error
-                .to_string()
-                .starts_with(&format!("{}: ", path.display())),
-            "{error}"
-        );
-        assert!(error.to_string().contains(text), "{error}");
+        let error = opened.expect_err("refused").to_string();
+        assert!(error.starts_with(&start) && error.contains(text), "{error}");
         assert!(files(path) == before, "the file or the log has changed");
     }
 }
@@ -73,37 +72,31 @@ pub(crate) fn assert_refused(path: &Path, text: &str) {
 #[track_caller]
 pub(crate) fn assert_unavailable(result: &dyn Debug) {
     let text = format!("{result:?}");
-    assert!(
-        !text.starts_with("Ok(") && text.contains("Unavailable("),
-        "{text}"
-    );
+    let has_failed = !text.starts_with("Ok(") && text.contains("Unavailable(");
+    assert!(has_failed, "{text}");
 }
 
 /// Returns the inodes and contents of a file and its log. An empty log is none: SQLite makes one when it reads a file.
 pub(crate) fn files(path: &Path) -> [Option<(u64, Option<Vec<u8>>)>; 2] {
     let content = |path: &Path| {
-        path.metadata()
-            .ok()
-            .map(|metadata| (metadata.ino(), fs::read(path).ok()))
+        let inode = path.metadata().ok()?.ino();
+        Some((inode, fs::read(path).ok()))
     };
-    [
-        content(path),
-        content(&log_of(path))
-            .filter(|(_, content)| content.as_ref().is_some_and(|log| !log.is_empty())),
-    ]
+    let log = content(&log_of(path));
+    let log = log.filter(|(_, content)| content.as_deref().is_some_and(|log| !log.is_empty()));
+    [content(path), log]
 }
 
 /// Copies a file that is in use and all files beside it, as they would be after a crash. Another process copies them: a
 /// process that closes a file loses all its locks of it, also those of SQLite.
 pub(crate) fn copy_of_crash(path: &Path) -> (TempDir, PathBuf) {
-    let folder = TempDir::new().expect("a folder");
+    let (folder, copy) = new_path();
     let copied = Command::new("cp")
         .arg("-r")
         .arg(path.with_file_name("."))
         .arg(folder.path())
         .status();
     assert!(copied.expect("cp").success());
-    let copy = folder.path().join(path.file_name().expect("a name"));
     (folder, copy)
 }
 
@@ -119,25 +112,28 @@ pub(crate) fn mode(path: &Path) -> u32 {
 
 /// Returns the names of the files in a folder, in their order.
 pub(crate) fn files_in(folder: &Path) -> Vec<String> {
-    let entries = folder.read_dir().expect("a folder");
-    let mut names: Vec<_> = entries
-        .map(|entry| {
-            entry
-                .expect("an entry")
-                .file_name()
-                .into_string()
-                .expect("UTF-8")
-        })
-        .collect();
+    let mut names = Vec::new();
+    for entry in folder.read_dir().expect("a folder") {
+        let name = entry.expect("an entry").file_name();
+        names.push(name.into_string().expect("UTF-8"));
+    }
     names.sort();
     names
+}
+
+/// A request for a pet whose name is its idempotency key.
+pub(crate) fn request(name: &str) -> AddPet {
+    AddPet {
+        pet: pet_named(name),
+        idempotency_key: Some(IdempotencyKey::new(api_key_id("shop"), name)),
+    }
 }
 
 /// A storage in the file `pets.db` of a folder.
 pub(crate) struct Store {
     pub(crate) repository: Arc<SqlitePetRepository>,
     pub(crate) readiness: Arc<dyn Readiness>,
-    pub(crate) threads: JoinHandle<()>,
+    threads: JoinHandle<()>,
     pub(crate) file: SqliteFile,
     registry: Registry,
     /// `None` if the file is of another storage.
@@ -163,21 +159,18 @@ impl Store {
 
     /// Uses a file that another storage may use.
     pub(crate) fn on(path: &Path, settings: SqliteSettings) -> Self {
-        Self::over(
-            SqliteFile::open(path, FileUse::Create, settings.timeout).expect("a file"),
-            settings,
-        )
+        let file = SqliteFile::open(path, FileUse::Create, settings.timeout);
+        Self::over(file.expect("a file"), settings)
     }
 
     pub(crate) fn over(file: SqliteFile, settings: SqliteSettings) -> Self {
         let mut registry = Registry::default();
         file.register_metrics(&mut registry);
-        let (storage, threads) =
-            SqliteStorage::start(&file, settings, &mut registry).expect("a storage");
-        let (repository, readiness) = (Arc::new(storage.repository()), storage.readiness());
+        let started = SqliteStorage::start(&file, settings, &mut registry);
+        let (storage, threads) = started.expect("a storage");
         Self {
-            repository,
-            readiness,
+            repository: Arc::new(storage.repository()),
+            readiness: storage.readiness(),
             threads,
             file,
             registry,
@@ -193,25 +186,40 @@ impl Store {
         self.try_add(name).await.expect("added")
     }
 
-    pub(crate) fn try_add(
-        &self,
-        name: &str,
-    ) -> impl Future<Output = Result<Pet, AddPetError>> + Send + use<> {
-        let (repository, pet) = (Arc::clone(&self.repository), pet_named(name));
-        async move {
-            repository
-                .add(AddPet::new(pet))
-                .await
-                .map(|added| added.pet)
+    pub(crate) fn try_add(&self, name: &str) -> impl Future<Output = AddResult> + Send + use<> {
+        let repository = Arc::clone(&self.repository);
+        let request = AddPet::new(pet_named(name));
+        async move { repository.add(request).await.map(|added| added.pet) }
+    }
+
+    /// Tries to add a pet. Returns why it fails.
+    pub(crate) async fn failure_to_add(&self, name: &str) -> StoreFailure {
+        add_failure(self.try_add(name).await)
+    }
+
+    /// Adds 1000 pets that take several hundred pages.
+    pub(crate) async fn add_many(&self) {
+        let adds = (0..1000).map(|number| self.try_add(&format!("{number} {}", "x".repeat(200))));
+        for added in join_tasks(adds).await {
+            added.expect("added");
         }
     }
 
+    pub(crate) async fn list(&self) -> Vec<Pet> {
+        let pets = self.repository.list(None, None, usize::MAX).await;
+        pets.expect("listed")
+    }
+
     pub(crate) async fn count(&self) -> usize {
-        self.repository
-            .list(None, None, usize::MAX)
-            .await
-            .expect("listed")
-            .len()
+        self.list().await.len()
+    }
+
+    pub(crate) async fn names(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        for pet in self.list().await {
+            names.push(pet.new_pet().name().as_str().to_owned());
+        }
+        names
     }
 
     pub(crate) async fn find(&self, id: i64) -> Option<Pet> {
@@ -223,26 +231,18 @@ impl Store {
         self.repository.find(id).await
     }
 
-    /// The names of the first pets.
-    pub(crate) async fn names(&self) -> Vec<String> {
-        let pets = self
-            .repository
-            .list(None, None, 1000)
-            .await
-            .expect("listed");
-        pets.iter()
-            .map(|pet| pet.new_pet().name().as_str().to_owned())
-            .collect()
-    }
-
     /// Returns the value of a sample of the metrics, rounded.
     pub(crate) fn metric(&self, sample: &str) -> u64 {
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("text");
         let mut lines = text.lines();
         let value = lines.find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
-        let value = value.unwrap_or_else(|| panic!("no {sample}: {text}"));
-        value.parse().expect("a whole number")
+        value.expect(&text).parse().expect("a whole number")
+    }
+
+    /// Returns the number of creates that failed for this reason.
+    pub(crate) fn failures(&self, reason: &str) -> u64 {
+        self.metric(&format!("storage_failures_total{{reason=\"{reason}\"}}"))
     }
 
     /// Ends the storage. Returns its folder, or an empty one if the file is of another storage.
@@ -254,14 +254,20 @@ impl Store {
     }
 }
 
+#[track_caller]
+pub(crate) fn add_failure(added: AddResult) -> StoreFailure {
+    match added {
+        Err(AddPetError::Store(failure)) => failure,
+        other => panic!("{other:?}"),
+    }
+}
+
 pub(crate) async fn repository(
     idempotency_retention: Duration,
 ) -> (Arc<dyn PetRepository>, TempDir) {
-    let Store {
-        repository, folder, ..
-    } = Store::with(SqliteSettings {
+    let store = Store::with(SqliteSettings {
         idempotency_retention,
         ..settings()
     });
-    (repository, folder.expect("its own"))
+    (store.repository, store.folder.expect("its own"))
 }

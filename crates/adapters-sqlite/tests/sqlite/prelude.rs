@@ -1,0 +1,29 @@
+//! What most tests use.
+
+pub(crate) use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+pub(crate) use animal_store_adapters_sqlite::{
+    FileUse, NewBackup, SqliteApiKeyStore, SqliteBulkStorage, SqliteFile, SqliteSettings, diagnose,
+};
+pub(crate) use animal_store_app::{
+    ports::{AddPet, ApiKeyStore, BulkStorage, PetRepository, Readiness, StoreFailure},
+    test_support::{api_key_id, join_tasks, key_changes, new_pet, stored_pets, wait_until},
+};
+pub(crate) use animal_store_domain::Pet;
+pub(crate) use diesel::connection::SimpleConnection;
+pub(crate) use tempfile::TempDir;
+
+pub(crate) use crate::{
+    child,
+    keys::{add_key, revoke_key},
+    sql,
+    store::{
+        Store, TIMEOUT, add_failure, assert_refused, assert_unavailable, copy_of_crash, files,
+        files_in, log_of, mode, new_path, open, request, settings,
+    },
+};
