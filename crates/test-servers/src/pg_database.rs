@@ -37,36 +37,21 @@ impl PgDatabase {
             "UTF8" => "ENCODING 'UTF8'".to_owned(),
             encoding => format!("ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C'"),
         };
-        match env::var_os("TEST_POSTGRES_URL") {
-            Some(url) => Self::make(
-                &with_database(url.to_str().expect("UTF-8"), "postgres"),
-                false,
-                &options,
-            ),
-            None => Self::make(&SERVER.url("postgres"), true, &options),
-        }
-    }
-
-    #[track_caller]
-    fn make(server: &str, is_own_server: bool, options: &str) -> Self {
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .expect("after 1970")
-            .as_nanos();
-        let name = format!(
-            "test_{}_{now}_{}",
-            id(),
-            DATABASES.fetch_add(1, Ordering::Relaxed)
-        );
-        psql(
-            server,
-            &format!("CREATE DATABASE {name} TEMPLATE template0 {options}"),
-        )
-        .expect("a database");
+        let running = env::var_os("TEST_POSTGRES_URL");
+        let server = match &running {
+            Some(url) => with_database(url.to_str().expect("UTF-8"), "postgres"),
+            None => SERVER.url("postgres"),
+        };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.expect("after 1970").as_nanos();
+        let number = DATABASES.fetch_add(1, Ordering::Relaxed);
+        let name = format!("test_{}_{now}_{number}", id());
+        let create = format!("CREATE DATABASE {name} TEMPLATE template0 {options}");
+        psql(&server, &create).expect("a database");
         Self {
-            url: with_database(server, &name),
+            url: with_database(&server, &name),
             name,
-            dropped_from: (!is_own_server).then(|| server.to_owned()),
+            dropped_from: running.map(|_| server),
         }
     }
 

@@ -1,4 +1,4 @@
-use crate::{home::Home, port, programs, watched::Watched};
+use crate::{home::Home, port, watched::Watched};
 
 /// A PgBouncer.
 pub struct PgBouncer {
@@ -20,13 +20,7 @@ impl PgBouncer {
                  pool_mode = {mode}\ndefault_pool_size = {pool_size}\n"
             );
             let settings = home.write("pgbouncer.ini", &settings).display().to_string();
-            let process = Watched::start(
-                &home,
-                "KILL",
-                &programs::find("pgbouncer"),
-                &[settings],
-                "process up",
-            )?;
+            let process = Watched::start(&home, "KILL", "pgbouncer", &[settings], "process up")?;
             Ok((process, port))
         });
         Self {

@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use crate::{
-    Certificates, home::Home, postgres_data, programs, psql::psql, server::Server, watched::Watched,
+    Certificates, home::Home, postgres_data, psql::psql, server::Server, watched::Watched,
 };
 
 /// A PostgreSQL server whose data survives a crash of the server, but not of the machine.
@@ -20,12 +20,7 @@ impl PostgresServer {
 
     /// Starts a server with these settings: `["max_connections=5"]`.
     pub fn with(settings: &[&str]) -> Self {
-        Self::start_in(
-            Home::new(),
-            "host all all 127.0.0.1/32 trust",
-            settings,
-            None,
-        )
+        Self::start_in(Home::new(), "trust", settings, None)
     }
 
     /// Starts a server that accepts connections with and without TLS.
@@ -36,25 +31,15 @@ impl PostgresServer {
         let certificate = format!("ssl_cert_file={}", certificates.server.display());
         let key = format!("ssl_key_file={}", certificates.server_key.display());
         let settings = ["ssl=on", &certificate, &key];
-        Self::start_in(
-            home,
-            "host all all 127.0.0.1/32 trust",
-            &settings,
-            Some(certificates),
-        )
+        Self::start_in(home, "trust", &settings, Some(certificates))
     }
 
     /// Starts a server that requires this password over TCP.
     pub fn with_password(password: &str) -> Self {
-        let (access, settings) = (
-            "host all all 127.0.0.1/32 scram-sha-256",
-            ["password_encryption=scram-sha-256"],
-        );
-        let server = Self::start_in(Home::new(), access, &settings, None);
-        server.sql(
-            "postgres",
-            &format!("ALTER ROLE postgres PASSWORD '{password}'"),
-        );
+        let settings = ["password_encryption=scram-sha-256"];
+        let server = Self::start_in(Home::new(), "scram-sha-256", &settings, None);
+        let set = format!("ALTER ROLE postgres PASSWORD '{password}'");
+        server.sql("postgres", &set);
         server
     }
 
@@ -64,45 +49,31 @@ impl PostgresServer {
         self.start_again();
     }
 
+    /// `access` is the method by which clients over TCP authenticate.
     fn start_in(
         home: Home,
         access: &str,
         settings: &[&str],
         certificates: Option<Certificates>,
     ) -> Self {
-        let access = home.write("pg_hba.conf", &format!("local all all trust\n{access}\n"));
-        let folder = home.path().display();
-        let mut options = vec![
-            "-D".to_owned(),
-            postgres_data::make(&home).display().to_string(),
-        ];
-        for setting in [
-            &format!("hba_file={}", access.display()),
-            &format!("unix_socket_directories={folder}"),
-        ] {
-            options.extend(["-c".to_owned(), setting.clone()]);
-        }
-        for setting in ["listen_addresses=127.0.0.1", "fsync=off"]
-            .iter()
-            .chain(settings)
-        {
+        let rules = format!("local all all trust\nhost all all 127.0.0.1/32 {access}\n");
+        let rules = home.write("pg_hba.conf", &rules);
+        let rules = format!("hba_file={}", rules.display());
+        let sockets = format!("unix_socket_directories={}", home.path().display());
+        let data = postgres_data::make(&home);
+        let mut options = vec!["-D".to_owned(), data.display().to_string()];
+        let own = [&*rules, &sockets, "listen_addresses=127.0.0.1", "fsync=off"];
+        for setting in own.iter().chain(settings) {
             options.extend(["-c".to_owned(), (*setting).to_owned()]);
         }
         Self::start_by(Self::run, home, options, certificates)
     }
 
     fn run(&self) -> Result<Watched, String> {
-        let port = ["-p".to_owned(), self.port.to_string()];
-        let options = [self.options.as_slice(), &port].concat();
-        let ready = "ready to accept";
+        let mut options = self.options.clone();
+        options.extend(["-p".to_owned(), self.port.to_string()]);
         // At this signal the server ends at once.
-        Watched::start(
-            &self.home,
-            "QUIT",
-            &programs::find("postgres"),
-            &options,
-            ready,
-        )
+        Watched::start(&self.home, "QUIT", "postgres", &options, "ready to accept")
     }
 
     /// The URL of a database over TCP, without a password.
@@ -123,11 +94,9 @@ impl PostgresServer {
     /// Runs SQL with `psql` over the Unix socket. Returns the rows as lines, with `|` between columns.
     #[track_caller]
     pub fn sql(&self, database: &str, sql: &str) -> String {
-        let (folder, port) = (self.home.path().display(), self.port);
-        psql(
-            &format!("host='{folder}' port={port} user=postgres dbname='{database}'"),
-            sql,
-        )
-        .unwrap_or_else(|error| panic!("{sql}: {error}"))
+        let folder = self.home.path().display();
+        let port = self.port;
+        let server = format!("host='{folder}' port={port} user=postgres dbname='{database}'");
+        psql(&server, sql).unwrap_or_else(|error| panic!("{sql}: {error}"))
     }
 }

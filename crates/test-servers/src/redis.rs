@@ -1,7 +1,4 @@
-use std::{
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{path::PathBuf, process::Command};
 
 use crate::{Certificates, home::Home, server::Server, wait::wait_until, watched::Watched};
 
@@ -19,7 +16,8 @@ impl RedisServer {
 
     /// Starts a server with options as on its command line: `["--maxmemory", "1mb"]`.
     pub fn with(options: &[&str]) -> Self {
-        Self::start_in(Home::for_this_user(), options, None)
+        let options = options.iter().map(ToString::to_string).collect();
+        Self::start_by(Self::run, Home::for_this_user(), options, None)
     }
 
     /// Starts a replica of this server, and waits until it has its data.
@@ -37,61 +35,35 @@ impl RedisServer {
     /// Starts a server that accepts only TLS, and requires client certificates.
     pub fn with_tls() -> Self {
         let home = Home::for_this_user();
-        let certificates = Certificates::make(home.path());
-        let [certificate, key, authority] = [
-            &certificates.server,
-            &certificates.server_key,
-            &certificates.authority,
-        ]
-        .map(|file| file.display().to_string());
-        let files = [
-            "--tls-cert-file",
-            &certificate,
-            "--tls-key-file",
-            &key,
-            "--tls-ca-cert-file",
-            &authority,
-        ];
-        Self::start_in(
-            home,
-            &[&["--tls-auth-clients", "yes"], &files[..]].concat(),
-            Some(certificates),
-        )
-    }
-
-    fn start_in(home: Home, options: &[&str], certificates: Option<Certificates>) -> Self {
-        Self::start_by(
-            Self::run,
-            home,
-            options.iter().map(ToString::to_string).collect(),
-            certificates,
-        )
+        let files = Certificates::make(home.path());
+        let mut options = vec!["--tls-auth-clients".to_owned(), "yes".to_owned()];
+        for (option, file) in [
+            ("--tls-cert-file", &files.server),
+            ("--tls-key-file", &files.server_key),
+            ("--tls-ca-cert-file", &files.authority),
+        ] {
+            options.extend([option.to_owned(), file.display().to_string()]);
+        }
+        Self::start_by(Self::run, home, options, Some(files))
     }
 
     fn run(&self) -> Result<Watched, String> {
-        let (plain, encrypted) = if self.certificates.is_some() {
-            (0, self.port)
-        } else {
-            (self.port, 0)
-        };
-        let (folder, socket) = (self.home.path().display(), self.socket());
-        let options = format!(
-            "--bind 127.0.0.1 --dir {folder} --unixsocket {} --port {plain} --tls-port {encrypted}",
-            socket.display()
+        let folder = self.home.path().display();
+        let socket = self.socket();
+        let files = format!("--dir {folder} --unixsocket {}", socket.display());
+        let ports = self.plain_and_tls_port();
+        let ports = format!(
+            "--bind 127.0.0.1 --port {} --tls-port {}",
+            ports[0], ports[1]
         );
-        let options = options
+        let mut options: Vec<_> = format!("{files} {ports}")
             .split(' ')
             .chain(["--save", ""])
             .map(str::to_owned)
-            .chain(self.options.clone());
-        let (program, ready) = (Path::new("redis-server"), "Ready to accept connections");
-        Watched::start(
-            &self.home,
-            "KILL",
-            program,
-            &options.collect::<Vec<_>>(),
-            ready,
-        )
+            .collect();
+        options.extend(self.options.clone());
+        let ready = "Ready to accept connections";
+        Watched::start(&self.home, "KILL", "redis-server", &options, ready)
     }
 
     /// The URL for connections over TCP.

@@ -1,5 +1,3 @@
-use std::path::Path;
-
 use crate::{
     home::Home,
     redis::{RedisServer, redis_cli},
@@ -63,41 +61,30 @@ impl SentinelServer {
     }
 
     fn run(&self) -> Result<Watched, String> {
-        let (plain, encrypted) = if self.certificates.is_some() {
-            (0, self.port)
-        } else {
-            (self.port, 0)
-        };
+        let ports = self.plain_and_tls_port();
+        let ports = format!("port {}\ntls-port {}", ports[0], ports[1]);
         let options = self.options.join("\n");
-        let options = self.home.write(
-            "sentinel.conf",
-            &format!("port {plain}\ntls-port {encrypted}\n{options}\n"),
-        );
-        let options = [options.display().to_string(), "--sentinel".to_owned()];
-        Watched::start(
-            &self.home,
-            "KILL",
-            Path::new("redis-server"),
-            &options,
-            "+monitor master",
-        )
+        let file = format!("{ports}\n{options}\n");
+        let file = self.home.write("sentinel.conf", &file);
+        let options = [file.display().to_string(), "--sentinel".to_owned()];
+        let ready = "+monitor master";
+        Watched::start(&self.home, "KILL", "redis-server", &options, ready)
     }
 
     /// Lets the Sentinel consider a master down that has not responded for 200 ms.
     pub fn notice(&self) {
-        self.command(&["SENTINEL", "SET", "shop", "down-after-milliseconds", "200"]);
+        self.down_after("200");
     }
 
     /// Ends the effect of [`SentinelServer::notice`], and waits until the Sentinel considers the master up.
     pub fn calm(&self) {
-        self.command(&[
-            "SENTINEL",
-            "SET",
-            "shop",
-            "down-after-milliseconds",
-            "3600000",
-        ]);
+        self.down_after("3600000");
         wait_until(|| self.value("flags") == "master");
+    }
+
+    fn down_after(&self, milliseconds: &str) {
+        let setting = "down-after-milliseconds";
+        self.command(&["SENTINEL", "SET", "shop", setting, milliseconds]);
     }
 
     /// Returns what the Sentinel knows of the master.

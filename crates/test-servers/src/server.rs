@@ -52,6 +52,15 @@ impl<Kind> Server<Kind> {
         self.port
     }
 
+    /// The ports of Redis without and with TLS. One of them is 0, which is none.
+    pub(crate) const fn plain_and_tls_port(&self) -> [u16; 2] {
+        if self.certificates.is_some() {
+            [0, self.port]
+        } else {
+            [self.port, 0]
+        }
+    }
+
     /// The certificates of a server with TLS.
     pub const fn certificates(&self) -> &Certificates {
         self.certificates

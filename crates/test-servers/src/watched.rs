@@ -1,14 +1,13 @@
 use std::{
     io::{BufRead, BufReader, Write},
     os::unix::process::CommandExt,
-    path::Path,
     process::{Child, Command, Stdio},
     sync::mpsc,
     thread,
     time::Duration,
 };
 
-use crate::home::Home;
+use crate::{home::Home, programs};
 
 /// Maximum time between two lines of the log while a server starts.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -43,14 +42,14 @@ impl Watched {
     pub(crate) fn start(
         home: &Home,
         signal: &str,
-        program: &Path,
+        program: &str,
         options: &[String],
         ready: &str,
     ) -> Result<Self, String> {
         let mut watcher = home
             .command("sh")
             .args(["-c", WATCHED, "sh", signal])
-            .arg(program)
+            .arg(programs::find(program))
             .args(options)
             // A signal to the process group of the test, such as Ctrl-C, must not end the script.
             .process_group(0)
