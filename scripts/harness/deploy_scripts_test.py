@@ -89,6 +89,7 @@ class DeployScripts(unittest.TestCase):
                 printed = self.rehearse(name, days=3)
                 self.assertRegex(printed, r": 1 pets, restored in \d+\.\d s, ready after \d+\.\d s more\n")
                 self.assertIn(f"{days[2].relative_to(self.folder)}: 1 pets", printed)
+                self.assertNotIn("WARN", printed)
 
     def test_only_backups_are_counted_and_deleted(self) -> None:
         (self.folder / "x").mkdir()
