@@ -61,7 +61,7 @@ pub async fn diagnose(path: &Path, wait: Duration) -> Vec<Finding> {
             ),
         },
     }];
-    if path.exists() {
+    if path.is_file() {
         findings.extend([permissions(path), mount(path), disk(path), log(path)]);
     }
     if let Ok(file) = opened {

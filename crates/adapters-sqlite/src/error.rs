@@ -29,6 +29,8 @@ pub(crate) enum Problem {
          service, or add --create to keys create or pets import"
     )]
     Missing,
+    #[error("this is a link to a file that does not exist: put the file there, or remove the link")]
+    BrokenLink,
     /// There is no file, or an empty one, or one without a log, or another store, but this log of another one.
     #[error(
         "the file of the log {0} is missing, empty or replaced: the last pets may be in the log. Put the file back \
@@ -46,6 +48,9 @@ pub(crate) enum Problem {
     NotBelieved(Objection),
     #[error("this is a folder: add the name of a file to storage.sqlite.path")]
     IsFolder,
+    /// SQLite would wait for the other end of a pipe without a timeout.
+    #[error("this is a pipe, a device or a socket, and not a file: change storage.sqlite.path")]
+    IsSpecial,
     #[error("the file is not an SQLite database: change storage.sqlite.path, or restore a backup")]
     NotADatabase,
     #[error("the file is an SQLite database of another program: change storage.sqlite.path")]

@@ -43,7 +43,7 @@ pub(crate) fn create(path: &Path) -> Result<(), Problem> {
     let created = file.and_then(|file| file.set_permissions(Permissions::from_mode(MODE)));
     match created.and_then(|()| File::open(folder_of(&absolute(path)?))?.sync_all()) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error.into()),
-        // Another process has just created it, or it is a symbolic link to a missing file.
+        // Another process has just created it.
         _ => Ok(()),
     }
 }
@@ -102,6 +102,7 @@ pub(super) fn check_exists(path: &Path) -> Result<(), Problem> {
     let log_bytes = log.metadata().ok().map(|log| log.len());
     let is_lost = match path.metadata() {
         Ok(file) if file.is_dir() => return Err(Problem::IsFolder),
+        Ok(file) if !file.is_file() => return Err(Problem::IsSpecial),
         Ok(file) => {
             let has_log = |header: Header| header.has_log();
             let may_have_log = file.len() > 0 && Header::of(path).is_none_or(has_log);
@@ -109,12 +110,7 @@ pub(super) fn check_exists(path: &Path) -> Result<(), Problem> {
         }
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             if log_bytes.is_none() {
-                let has_folder = folder_of(path).is_dir();
-                return Err(if has_folder {
-                    Problem::Missing
-                } else {
-                    Problem::NoFolder
-                });
+                return Err(why_missing(path));
             }
             // If the log is empty, it is that of a process that still has the file open.
             true
@@ -129,6 +125,16 @@ pub(super) fn check_exists(path: &Path) -> Result<(), Problem> {
     match logs.into_iter().find(|log| has_content(log)) {
         Some(log) => Err(Problem::Lost(log)),
         None => Ok(()),
+    }
+}
+
+fn why_missing(path: &Path) -> Problem {
+    if path.is_symlink() {
+        Problem::BrokenLink
+    } else if folder_of(path).is_dir() {
+        Problem::Missing
+    } else {
+        Problem::NoFolder
     }
 }
 

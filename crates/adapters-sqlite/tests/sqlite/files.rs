@@ -1,6 +1,11 @@
 //! Files that cannot be used, each with an error that says what to do.
 
-use std::{os::unix::fs::symlink, thread};
+use std::{
+    os::unix::{fs::symlink, net::UnixListener},
+    thread,
+};
+
+use nix::{sys::stat::Mode, unistd::mkfifo};
 
 use crate::prelude::*;
 
@@ -57,6 +62,24 @@ fn a_path_that_names_no_file_that_can_be_created_is_an_error() {
         expect_error(&path(name), text);
     }
     assert_refused(folder.path(), "this is a folder");
+}
+
+#[test]
+fn what_is_not_a_file_is_refused_without_a_wait() {
+    let folder = TempDir::new().expect("a folder");
+    let pipe = folder.path().join("pipe");
+    mkfifo(&pipe, Mode::S_IRWXU).expect("a pipe");
+    let socket = folder.path().join("socket");
+    let _listener = UnixListener::bind(&socket).expect("a socket");
+    for path in [&pipe, &socket] {
+        for opened in open_in_each_way(path) {
+            let error = opened.expect_err("refused").to_string();
+            assert!(
+                error.contains("this is a pipe, a device or a socket"),
+                "{error}"
+            );
+        }
+    }
 }
 
 pub(crate) fn expect_not_writable(path: &Path) {

@@ -99,7 +99,7 @@ async fn a_symbolic_link_to_a_file_is_used_like_the_file() {
 fn a_symbolic_link_to_a_missing_file_is_an_error_that_creates_nothing() {
     let (folder, file, [link, other]) = linked();
     for link in [&link, &other] {
-        assert_refused(link, "the file does not exist");
+        assert_refused(link, "this is a link to a file that does not exist");
     }
     fs::write(log_of(&file), "log").expect("written");
     for link in [&link, &other] {
