@@ -52,7 +52,7 @@ impl SqliteBulkStorage {
     /// Adds rows, if the disk has space for them beside its reserve.
     async fn add(
         &self,
-        work: impl FnOnce(&mut SqliteConnection) -> QueryResult<()> + Send + 'static,
+        work: impl FnOnce(&mut SqliteConnection) -> Result<(), Problem> + Send + 'static,
     ) -> Result<(), SqliteFileError> {
         let path = self.0.file.path();
         Disk::check(path, 0).map_err(|problem| problem.at(path))?;
@@ -109,9 +109,10 @@ impl BulkStorage for SqliteBulkStorage {
     ) -> Result<(), StoreFailure> {
         let add = move |connection: &mut SqliteConnection| {
             let now = SystemTime::now();
-            records
-                .iter()
-                .try_for_each(|record| idempotency::add(connection, record, now))
+            for record in &records {
+                idempotency::add(connection, record, now)?;
+            }
+            Ok(())
         };
         Ok(self.add(add).await?)
     }
@@ -161,7 +162,7 @@ pub(crate) fn has_unfinished_copy(connection: &mut SqliteConnection) -> QueryRes
 }
 
 /// A statement with many rows takes less than half of the time of one statement for each row.
-fn add_pets(connection: &mut SqliteConnection, pets: &[StoredPet]) -> QueryResult<()> {
+fn add_pets(connection: &mut SqliteConnection, pets: &[StoredPet]) -> Result<(), Problem> {
     for pets in pets.chunks(ROWS_PER_STATEMENT) {
         let rows = pets.iter().map(|StoredPet { pet, created_at }| {
             (
@@ -169,9 +170,12 @@ fn add_pets(connection: &mut SqliteConnection, pets: &[StoredPet]) -> QueryResul
                 NewPetRow::from_pet(pet.new_pet(), created_at.micros()),
             )
         });
-        diesel::insert_into(pets::table)
+        let added = diesel::insert_into(pets::table)
             .values(rows.collect::<Vec<_>>())
             .execute(connection)?;
+        if added != pets.len() {
+            return Err(Problem::Suppressed);
+        }
     }
     Ok(())
 }

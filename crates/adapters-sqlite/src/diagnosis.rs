@@ -49,6 +49,7 @@ pub async fn diagnose(path: &Path, wait: Duration) -> Vec<Finding> {
                 error.to_string(),
                 "the next start of the service runs them",
             ),
+            Problem::Journal => Finding::warning(subject, error.to_string(), "start the service"),
             Problem::Missing => Finding::error(
                 subject,
                 error.to_string(),

@@ -39,6 +39,9 @@ pub(crate) enum Problem {
     Lost(PathBuf),
     #[error("the folder does not exist: create it, or change storage.sqlite.path")]
     NoFolder,
+    /// Only a connection that may write can apply it.
+    #[error("a crash left a journal beside the file, which the next start of the service applies")]
+    Journal,
     #[error(
         "this user cannot read and write the file and its folder, where SQLite keeps the log ({0})"
     )]
@@ -88,6 +91,8 @@ pub(crate) enum Problem {
     Exists,
     #[error("{0}")]
     InvalidRow(String),
+    #[error("a trigger suppressed a row of table pets")]
+    Suppressed,
     #[error("a row with the same key exists")]
     Duplicate,
     /// The commit failed. If the log was written and only its synchronization failed, the change can exist after all.

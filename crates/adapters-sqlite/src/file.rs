@@ -233,8 +233,7 @@ fn open(
     let before = Identity::of(path, usage).ok();
     // A connection that may write would write the log into a file that is refused, and remove the log.
     let (checked, compared) = match connect_checked(path, FileUse::Read, timeout) {
-        // A crash may have left a rollback journal, which only a connection that may write can apply.
-        Err(Problem::NotWritable(_)) if usage != FileUse::Read => {
+        Err(Problem::NotWritable(_) | Problem::Journal) if usage != FileUse::Read => {
             connect_checked(path, usage, timeout)?
         }
         checked => checked?,

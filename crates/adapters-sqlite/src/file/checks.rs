@@ -67,7 +67,12 @@ pub(super) fn connect_checked(
     check_exists(path)?;
     check_believed(path)?;
     check_log(path)?;
-    let mut connection = connect(path, usage, timeout)?;
+    let mut connection = match connect(path, usage, timeout) {
+        Err(Problem::NotWritable(_)) if usage == FileUse::Read && has_journal(path) => {
+            return Err(Problem::Journal);
+        }
+        connected => connected?,
+    };
     // In this order: another process may run the first migration, which sets the id and creates the tables, meanwhile.
     let objects = number(&mut connection, "SELECT count(*) FROM sqlite_schema")?;
     let application_id = number(&mut connection, "PRAGMA application_id")?;
@@ -153,6 +158,12 @@ fn check_log(path: &Path) -> Result<(), Problem> {
         return Err(Problem::Lost(log));
     }
     Ok(())
+}
+
+/// Whether a crash left a journal beside the file that the path names.
+fn has_journal(path: &Path) -> bool {
+    path.canonicalize()
+        .is_ok_and(|target| has_content(&beside(&target, "-journal")))
 }
 
 fn has_content(path: &Path) -> bool {

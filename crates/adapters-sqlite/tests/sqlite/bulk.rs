@@ -32,6 +32,22 @@ async fn an_invalid_row_is_reported_with_its_id() {
     }
 }
 
+#[tokio::test]
+async fn a_page_with_a_row_that_a_trigger_suppresses_is_not_written() {
+    let (storage, file, _folder) = new_storage();
+    let trigger = "CREATE TRIGGER refuse BEFORE INSERT ON pets WHEN NEW.id = 9 BEGIN SELECT RAISE(IGNORE); END";
+    sql::execute(file.path(), trigger);
+    let added = storage.add_pets(stored_pets([8, 9, 10])).await;
+    let Err(StoreFailure::Unavailable(cause)) = added else {
+        panic!("{added:?}")
+    };
+    assert!(
+        cause.to_string().contains("a trigger suppressed a row"),
+        "{cause}"
+    );
+    assert_eq!(all(&storage).await, []);
+}
+
 /// The path of a backup in a folder of its own.
 fn new_backup() -> (TempDir, PathBuf) {
     let folder = TempDir::new().expect("a folder");

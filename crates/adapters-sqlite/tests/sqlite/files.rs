@@ -5,9 +5,10 @@ use std::{
     thread,
 };
 
+use animal_store_app::Verdict;
 use nix::{sys::stat::Mode, unistd::mkfifo};
 
-use crate::prelude::*;
+use crate::{prelude::*, store};
 
 /// A closed file with some pets.
 async fn closed_file() -> (TempDir, PathBuf) {
@@ -72,7 +73,7 @@ fn what_is_not_a_file_is_refused_without_a_wait() {
     let socket = folder.path().join("socket");
     let _listener = UnixListener::bind(&socket).expect("a socket");
     for path in [&pipe, &socket] {
-        for opened in open_in_each_way(path) {
+        for opened in store::open_in_each_way(path) {
             let error = opened.expect_err("refused").to_string();
             assert!(
                 error.contains("this is a pipe, a device or a socket"),
@@ -208,6 +209,13 @@ async fn a_start_applies_a_rollback_journal_that_a_crash_left() {
     other.batch_execute(change).expect("written in part");
     let (crashed, path) = copy_of_crash(&path);
     assert_eq!(files_in(crashed.path()), ["pets.db", "pets.db-journal"]);
+    let read = SqliteFile::open(&path, FileUse::Read, TIMEOUT).expect_err("it cannot be applied");
+    assert!(
+        read.to_string().contains("a crash left a journal"),
+        "{read}"
+    );
+    let findings = diagnose(&path, TIMEOUT).await;
+    assert_eq!(findings[0].verdict, Verdict::Warning, "{findings:?}");
     let store = Store::on(&path, settings());
     let names = store.names().await;
     assert!(names.len() == 1000 && !names.contains(&"changed".to_owned()));
