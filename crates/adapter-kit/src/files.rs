@@ -15,7 +15,7 @@ mod steps;
 mod tests;
 
 use std::{
-    os::unix::fs::MetadataExt,
+    os::unix::fs::{FileTypeExt, MetadataExt},
     path::{Path, PathBuf},
 };
 
@@ -133,13 +133,18 @@ impl Believed {
     }
 
     fn others_write(&self, step: &Step) -> bool {
+        let kind = step.metadata.file_type();
+        // What other users write to a device, such as /dev/null or a terminal, is not what this process reads.
+        if kind.is_symlink() || kind.is_char_device() || step.is_read_only {
+            return false;
+        }
         let group = step.metadata.gid();
         let is_ours = self
             .groups
             .as_ref()
             .is_none_or(|groups| groups.contains(&group));
         let others = OTHERS_MAY_WRITE | if is_ours { 0 } else { GROUP_MAY_WRITE };
-        step.metadata.mode() & others != 0 && !step.metadata.is_symlink() && !step.is_read_only
+        step.metadata.mode() & others != 0
     }
 }
 

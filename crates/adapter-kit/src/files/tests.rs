@@ -95,6 +95,12 @@ fn a_file_is_believed_if_its_owner_is_and_no_one_else_can_write_it() {
 }
 
 #[test]
+fn a_device_is_believed_whatever_its_mode() {
+    let device = Path::new("/dev/null");
+    assert_eq!(Believed::this_process().object(device), None);
+}
+
+#[test]
 fn a_foreign_owner_is_believed_only_where_the_caller_says_so() {
     let fixture = Fixture::new();
     let file = fixture.path("file");
