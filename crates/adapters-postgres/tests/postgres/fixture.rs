@@ -2,7 +2,16 @@
 
 use std::ops::Deref;
 
-use crate::{outcomes::AddResult, prelude::*};
+use animal_store_adapters_postgres::PostgresSettings;
+use animal_store_test_servers::{FaultProxy, PgDatabase};
+use futures_util::future::{BoxFuture, join_all};
+
+use crate::{
+    outcomes::{AddResult, Keyed},
+    settings::{in_both_modes, settings},
+    sql_session::SqlSession,
+    store::{Store, proxy_to, start_storage},
+};
 
 /// Pets of a batch of which one is refused.
 pub(crate) const NAMES: [&str; 7] = ["a", "b", "bad", "c", "d", "e", "f"];

@@ -1,21 +1,23 @@
 //! Calls of a storage and their outcomes. A call begins at once: a request is in the queue, or was refused, when the
 //! method returns its future.
 
-use std::{error::Error, iter::successors};
+use std::{error::Error, iter::successors, sync::Arc, time::Duration};
 
 use animal_store_app::{
     IdempotencyKey,
-    ports::{AddPet, AddPetError, AddedPet},
-    test_support::pet_named,
+    ports::{AddPet, AddPetError, AddedPet, PetRepository, StoreFailure},
+    test_support::{api_key_id, pet_named, wait_until},
 };
-use tokio::join;
+use animal_store_domain::{Pet, PetId, PetStatus};
+use futures_util::{FutureExt, TryFutureExt, future::BoxFuture};
+use tokio::{join, time::timeout};
 
-use crate::prelude::*;
+use crate::store::Store;
 
 /// Longest wait for an event that has to happen.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Limit for every call: half of the timeouts of [`settings`], and several times the others.
+/// Limit for every call: half of the timeouts of [`settings`](crate::settings::settings), and several times the others.
 pub(crate) const PROMPT: Duration = Duration::from_secs(15);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +28,8 @@ pub(crate) enum Outcome {
     /// Of adds only.
     Unknown,
 }
+
+pub(crate) use Outcome::{Success, Timeout, Unavailable, Unknown};
 
 /// Result of an add with a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +43,8 @@ pub(crate) enum Keyed {
     Mismatch,
     Failed(Outcome),
 }
+
+pub(crate) use Keyed::{Conflict, Failed, Mismatch, New, Replayed};
 
 impl Keyed {
     /// The id of the pet.

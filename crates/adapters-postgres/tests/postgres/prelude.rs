@@ -5,9 +5,7 @@ pub(crate) use std::{
     time::{Duration, Instant},
 };
 
-pub(crate) use animal_store_adapters_postgres::{
-    MigrationError, PostgresSettings, SchemaMode, api_key_store,
-};
+pub(crate) use animal_store_adapters_postgres::{MigrationError, PostgresSettings, api_key_store};
 pub(crate) use animal_store_app::{
     ports::{ApiKeyStore, BulkStorage, PetRepository, StoreFailure},
     test_support::{api_key_id, stored_pets, wait_until},
@@ -26,9 +24,8 @@ pub(crate) use tokio::time::timeout;
 pub(crate) use crate::{
     fixture::{Fixture, NAMES, raise},
     outcomes::{
-        Keyed::{self, Conflict, Failed, Mismatch, New, Replayed},
-        Outcome::{self, Success, Timeout, Unavailable, Unknown},
-        PROMPT, TEST_TIMEOUT, add_outcome, read_outcome, reason,
+        Conflict, Failed, Keyed, Mismatch, New, Outcome, PROMPT, Replayed, Success, TEST_TIMEOUT,
+        Timeout, Unavailable, Unknown, add_outcome, read_outcome, reason,
     },
     settings::{
         both_modes, check, few_seconds, in_both_modes, one_connection, settings, short_timeout,

@@ -1,8 +1,9 @@
 //! Settings of storages.
 
-use futures_util::future::join;
+use std::time::Duration;
 
-use crate::prelude::*;
+use animal_store_adapters_postgres::{PostgresSettings, SchemaMode};
+use futures_util::future::join;
 
 /// Timeouts that do not expire on a busy machine.
 pub(crate) fn settings() -> PostgresSettings {

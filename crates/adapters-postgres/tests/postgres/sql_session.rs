@@ -2,10 +2,10 @@
 
 use std::{future::poll_fn, ops::Deref};
 
+use animal_store_app::test_support::wait_until;
+use animal_store_test_servers::PgDatabase;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio_postgres::{AsyncMessage, Client, NoTls, SimpleQueryMessage};
-
-use crate::prelude::*;
 
 /// Statements that wait for the lock of the table.
 const WAITING: &str = "pg_locks WHERE NOT granted AND relation = 'pets'::regclass \

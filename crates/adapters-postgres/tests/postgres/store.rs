@@ -1,12 +1,15 @@
 //! The storage of a process with one worker.
 
-use animal_store_adapters_postgres::{Migrations, PgEndpoint, PgPetRepository, PgStorage};
-use animal_store_test_servers::{PgUser, sample};
+use std::{sync::Arc, time::Duration};
+
+use animal_store_adapters_postgres::{
+    MigrationError, Migrations, PgEndpoint, PgPetRepository, PgStorage, PostgresSettings,
+};
+use animal_store_app::test_support::wait_until;
+use animal_store_test_servers::{FaultProxy, PgDatabase, PgUser, PostgresServer, sample};
 use futures_util::future::join;
 use prometheus_client::{encoding::text::encode, registry::Registry};
 use tokio::task::JoinHandle;
-
-use crate::prelude::*;
 
 pub(crate) struct Store {
     pub(crate) repository: Arc<PgPetRepository>,

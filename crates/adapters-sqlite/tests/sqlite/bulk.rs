@@ -1,6 +1,6 @@
 //! Bulk access and backups. The contract owns the other rules.
 
-use crate::prelude::*;
+use crate::{child, prelude::*};
 use animal_store_app::{ports::StoredPet, test_support::api_key};
 
 fn new_storage() -> (SqliteBulkStorage, SqliteFile, TempDir) {

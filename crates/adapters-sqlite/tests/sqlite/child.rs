@@ -5,15 +5,12 @@ use std::{
     ffi::OsStr,
     fs::OpenOptions,
     io::Write,
+    path::Path,
     process::{Command, Stdio},
 };
 
-use tokio::runtime::Runtime;
-
-use crate::{bulk, diagnosis, files, full_disk, keys, kills, outcomes, prelude::*};
-
-const SCENARIO: &str = "ANIMAL_STORE_TEST_SCENARIO";
-const PATH: &str = "ANIMAL_STORE_TEST_PATH";
+pub(crate) const SCENARIO: &str = "ANIMAL_STORE_TEST_SCENARIO";
+pub(crate) const PATH: &str = "ANIMAL_STORE_TEST_PATH";
 
 /// Returns the command that runs a scenario with a path. The program is the last of its arguments if `wrapper` is a
 /// command that starts its arguments.
@@ -24,7 +21,7 @@ pub(crate) fn command(wrapper: &[&str], scenario: &str, path: &Path) -> Command 
         command.args(rest).arg(program);
     }
     command
-        .args(["--exact", "child::scenario", "--ignored", "--nocapture"])
+        .args(["--exact", "scenarios::scenario", "--ignored", "--nocapture"])
         .env(SCENARIO, scenario)
         .env(PATH, path);
     command
@@ -75,30 +72,4 @@ fn report_not_tested(scenario: &str) {
     let file = OpenOptions::new().append(true).create(true).open(path);
     let mut file = file.expect("the list of what is not tested");
     writeln!(file, "SQLite, {scenario}: this user cannot mount here").expect("written");
-}
-
-#[test]
-#[ignore = "other tests start it in a process of its own"]
-fn scenario() {
-    let (Some(scenario), Some(path)) = (env::var_os(SCENARIO), env::var_os(PATH)) else {
-        return;
-    };
-    let path = PathBuf::from(path);
-    let runtime = Runtime::new().expect("a runtime");
-    match scenario.to_str().expect("UTF-8") {
-        "adds" => runtime.block_on(kills::add_until_killed(&path)),
-        "full disk" => runtime.block_on(outcomes::fill_the_disk(&path)),
-        "revoke on a full disk" => runtime.block_on(full_disk::revoke_keys_on_a_full_disk(&path)),
-        "doctor: not writable" => runtime.block_on(diagnosis::find_that_it_is_not_writable(&path)),
-        "doctor: mounted alone" => {
-            runtime.block_on(diagnosis::find_that_it_is_mounted_alone(&path));
-        }
-        "write error" => runtime.block_on(outcomes::add_until_a_write_fails(&path)),
-        "no room" => files::expect_full_disk(&path),
-        "not writable" => files::expect_not_writable(&path),
-        "revoke" => runtime.block_on(keys::revoke_a_key(&path)),
-        "no umask" => files::create(&path),
-        "partial backup" => bulk::create_partial_backup(&path),
-        other => panic!("unknown: {other}"),
-    }
 }

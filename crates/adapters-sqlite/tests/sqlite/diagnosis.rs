@@ -8,7 +8,7 @@ use animal_store_app::{
     test_support::{assert_finding, conspicuous},
 };
 
-use crate::prelude::*;
+use crate::{child, prelude::*};
 
 async fn findings(path: &Path) -> Vec<Finding> {
     diagnose(path, TIMEOUT).await

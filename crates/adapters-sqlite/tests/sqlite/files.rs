@@ -8,7 +8,7 @@ use std::{
 use animal_store_app::Verdict;
 use nix::{sys::stat::Mode, unistd::mkfifo};
 
-use crate::{prelude::*, store};
+use crate::{child, prelude::*, store};
 
 /// A closed file with some pets.
 async fn closed_file() -> (TempDir, PathBuf) {

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use crate::prelude::*;
+use crate::{child, prelude::*};
 
 #[track_caller]
 fn assert_nearly_full(error: &dyn Debug) {

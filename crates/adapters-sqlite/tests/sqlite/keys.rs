@@ -10,7 +10,7 @@ use animal_store_app::{
 use prometheus_client::registry::Registry;
 use tokio::task::spawn_blocking;
 
-use crate::prelude::*;
+use crate::{child, prelude::*};
 
 /// Returns a store in a folder of its own.
 pub(crate) fn new_keys() -> (SqliteApiKeyStore, TempDir) {
@@ -20,17 +20,6 @@ pub(crate) fn new_keys() -> (SqliteApiKeyStore, TempDir) {
 
 pub(crate) fn directory_of(keys: &SqliteApiKeyStore) -> ApiKeySnapshot {
     keys.start_directory(&mut Registry::default()).0
-}
-
-/// Adds a key with a token of its name.
-pub(crate) async fn add_key(keys: &SqliteApiKeyStore, id: &str) {
-    let added = keys.change(key_changes::add(id, id, None), "test").await;
-    added.expect("added");
-}
-
-pub(crate) async fn revoke_key(keys: &SqliteApiKeyStore, id: &str) {
-    let revoked = keys.change(key_changes::revoke(id), "test").await;
-    revoked.expect("revoked");
 }
 
 pub(crate) async fn find(

@@ -9,7 +9,7 @@ use std::{
 
 use animal_store_app::ports::AddedPet;
 
-use crate::prelude::*;
+use crate::{child, prelude::*};
 
 const ROUND: &str = "ANIMAL_STORE_TEST_ROUND";
 

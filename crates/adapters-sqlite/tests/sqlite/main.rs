@@ -18,6 +18,7 @@ mod prelude;
 mod read_only;
 mod reads;
 mod refused_rows;
+mod scenarios;
 mod sql;
 mod store;
 mod sweep;

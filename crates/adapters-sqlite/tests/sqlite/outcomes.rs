@@ -1,6 +1,6 @@
 //! Creates that fail: what was confirmed stays, and what was not stored is reported as such.
 
-use crate::prelude::*;
+use crate::{child, prelude::*};
 
 /// Adds pets until one fails. Returns the number of confirmed pets, and the error. Reads go on, and nothing is lost.
 async fn add_until_an_error(store: &Store) -> (usize, StoreFailure) {

@@ -12,18 +12,16 @@ pub(crate) use animal_store_adapters_sqlite::{
 };
 pub(crate) use animal_store_app::{
     ports::{AddPet, ApiKeyStore, BulkStorage, PetRepository, Readiness, StoreFailure},
-    test_support::{api_key_id, join_tasks, key_changes, new_pet, stored_pets, wait_until},
+    test_support::{join_tasks, key_changes, new_pet, stored_pets, wait_until},
 };
 pub(crate) use animal_store_domain::Pet;
 pub(crate) use diesel::connection::SimpleConnection;
 pub(crate) use tempfile::TempDir;
 
 pub(crate) use crate::{
-    child,
-    keys::{add_key, revoke_key},
     sql,
     store::{
-        Store, TIMEOUT, add_failure, assert_refused, assert_unavailable, copy_of_crash, files,
-        files_in, log_of, mode, new_path, open, request, settings,
+        Store, TIMEOUT, add_failure, add_key, assert_refused, assert_unavailable, copy_of_crash,
+        files, files_in, log_of, mode, new_path, open, request, revoke_key, settings,
     },
 };

@@ -2,21 +2,29 @@
 
 use std::{
     fmt::Debug,
+    fs,
     os::unix::fs::{MetadataExt, PermissionsExt},
+    path::{Path, PathBuf},
     process::Command,
+    sync::Arc,
+    time::Duration,
 };
 
-use animal_store_adapters_sqlite::{SqliteFileError, SqlitePetRepository, SqliteStorage};
+use animal_store_adapters_sqlite::{
+    FileUse, SqliteApiKeyStore, SqliteFile, SqliteFileError, SqlitePetRepository, SqliteSettings,
+    SqliteStorage,
+};
 use animal_store_app::{
     IdempotencyKey,
-    ports::{AddPetError, StoreResult},
-    test_support::pet_named,
+    ports::{
+        AddPet, AddPetError, ApiKeyStore, PetRepository, Readiness, StoreFailure, StoreResult,
+    },
+    test_support::{api_key_id, join_tasks, key_changes, pet_named},
 };
-use animal_store_domain::PetId;
+use animal_store_domain::{Pet, PetId};
 use prometheus_client::{encoding::text::encode, registry::Registry};
+use tempfile::TempDir;
 use tokio::task::JoinHandle;
-
-use crate::prelude::*;
 
 /// The timeout of the tests that do not wait for it.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
@@ -127,6 +135,17 @@ pub(crate) fn request(name: &str) -> AddPet {
         pet: pet_named(name),
         idempotency_key: Some(IdempotencyKey::new(api_key_id("shop"), name)),
     }
+}
+
+/// Adds a key with a token of its name.
+pub(crate) async fn add_key(keys: &SqliteApiKeyStore, id: &str) {
+    let added = keys.change(key_changes::add(id, id, None), "test").await;
+    added.expect("added");
+}
+
+pub(crate) async fn revoke_key(keys: &SqliteApiKeyStore, id: &str) {
+    let revoked = keys.change(key_changes::revoke(id), "test").await;
+    revoked.expect("revoked");
 }
 
 /// A storage in the file `pets.db` of a folder.
