@@ -6,8 +6,7 @@
 use std::collections::HashMap;
 
 use animal_store_app::{ApiKeyDigest, Finding, ports::ApiKeyStore};
-use futures_util::future::BoxFuture;
-use redis::{InfoDict, RedisResult, Value, cmd, from_redis_value};
+use redis::{AsyncTypedCommands, InfoDict, RedisResult, Value, cmd, from_redis_value};
 
 use crate::{
     admin::RedisApiKeyStore,
@@ -18,7 +17,11 @@ use crate::{
     token,
 };
 
-type Inspected = keyspace::Result<Finding>;
+const MODE: &str = "redis.mode";
+const PERMISSIONS: &str = "redis.permissions";
+const INDEX: &str = "redis.index";
+const PERSISTENCE: &str = "redis.persistence";
+const EVICTION: &str = "redis.eviction";
 
 /// Checks the commands of a change, without applying one.
 pub async fn diagnose_administration(
@@ -41,41 +44,36 @@ pub async fn diagnose_administration(
 
 /// Examines a Redis server. The number of commands is fixed, and each has the timeout of the settings.
 pub async fn diagnose(endpoint: &RedisEndpoint, settings: &RedisSettings) -> Vec<Finding> {
-    let advice = "check keys.redis.url, and whether Redis runs and accepts the user";
     let keyspace = Keyspace::new(endpoint.clone(), &settings.prefix, settings.timeout);
-    let connection = match keyspace.connect(|_| ()).await {
+    let connection = match keyspace.connect().await {
         Ok(connection) => connection,
         Err(failure) => {
             return vec![Finding::error(
                 "redis.connection",
                 keyspace.describe(&failure),
-                advice,
+                "check keys.redis.url, and whether Redis runs and accepts the user",
             )];
         }
     };
     let mut findings = vec![Finding::ok("redis.connection", endpoint.to_string())];
-    let inspections: [(&'static str, BoxFuture<'_, Inspected>); 5] = [
-        ("redis.mode", Box::pin(inspect_mode(connection.clone()))),
-        (
-            "redis.permissions",
-            Box::pin(inspect_permissions(connection.clone(), &keyspace)),
-        ),
-        (
-            "redis.index",
-            Box::pin(inspect_index(connection.clone(), &keyspace)),
-        ),
-        (
-            "redis.persistence",
-            Box::pin(inspect_persistence(connection.clone())),
-        ),
-        ("redis.eviction", Box::pin(inspect_eviction(connection))),
+    let mut examination = Examination {
+        keyspace,
+        connection,
+    };
+    let inspections = [
+        (MODE, examination.inspect_mode().await),
+        (PERMISSIONS, examination.inspect_permissions().await),
+        (INDEX, examination.inspect_index().await),
+        (PERSISTENCE, examination.inspect_persistence().await),
+        (EVICTION, examination.inspect_eviction().await),
     ];
-    for (subject, inspection) in inspections {
-        match inspection.await {
+    for (subject, inspected) in inspections {
+        match inspected {
             Ok(finding) => findings.push(finding),
             Err(failure) => {
+                let reason = examination.keyspace.describe(&failure);
                 let advice = "see \"Users of Redis\" and \"What happens when Redis …\" in docs/operations/redis.md";
-                findings.push(Finding::error(subject, keyspace.describe(&failure), advice));
+                findings.push(Finding::error(subject, reason, advice));
                 if failure.is_disconnection() || matches!(failure, RedisFailure::Timeout) {
                     break;
                 }
@@ -85,95 +83,110 @@ pub async fn diagnose(endpoint: &RedisEndpoint, settings: &RedisSettings) -> Vec
     findings
 }
 
-async fn inspect_mode(mut connection: Connection) -> Inspected {
-    let mut hello: HashMap<String, Value> =
-        cmd("HELLO").arg(3).query_async(&mut connection).await?;
-    let mode: String = hello
-        .remove("mode")
-        .and_then(|mode| from_redis_value(mode).ok())
-        .unwrap_or_default();
-    Ok(match &*mode {
-        "standalone" => Finding::ok("redis.mode", "standalone, master"),
-        _ => Finding::error(
-            "redis.mode",
-            mode,
-            "use one Redis server, or Sentinel: Cluster is not supported",
-        ),
-    })
+struct Examination {
+    keyspace: Keyspace,
+    connection: Connection,
 }
 
-async fn inspect_permissions(mut connection: Connection, keyspace: &Keyspace) -> Inspected {
-    tracking_command(keyspace)
-        .exec_async(&mut connection)
-        .await?;
-    token::find(connection, &keyspace.token(&ApiKeyDigest([0; 32]))).await?;
-    Ok(Finding::ok(
-        "redis.permissions",
-        "API keys can be looked up, and revoked keys are reported at once",
-    ))
-}
-
-async fn inspect_index(mut connection: Connection, keyspace: &Keyspace) -> Inspected {
-    if cmd("EXISTS")
-        .arg(&keyspace.index)
-        .query_async(&mut connection)
-        .await?
-    {
-        return Ok(Finding::ok("redis.index", keyspace.index.as_str()));
-    }
-    let advice = "create a key with `animal-store keys create` as a user of Redis who may (keys.redis.admin_url); if \
-                  there were keys, check keys.redis.prefix, the database in keys.redis.url, and whether Redis has lost \
-                  its data";
-    Ok(Finding::warning(
-        "redis.index",
-        format!("{} does not exist: every request gets 401", keyspace.index),
-        advice,
-    ))
-}
-
-async fn inspect_persistence(mut connection: Connection) -> Inspected {
-    let (subject, advice) = (
-        "redis.persistence",
-        "set appendonly yes and appendfsync always",
-    );
-    let append_only = setting(&mut connection, "appendonly", "aof_enabled").await?;
-    let fsync = setting(&mut connection, "appendfsync", "").await?;
-    let save = setting(&mut connection, "save", "").await?;
-    Ok(
-        match (append_only.as_deref(), fsync.as_deref(), save.as_deref()) {
-            (None, ..) => hidden(subject, advice),
-            (Some("yes" | "1"), Some("always"), _) => {
-                Finding::ok(subject, "appendonly yes, appendfsync always")
-            }
-            (Some("yes" | "1"), None, _) => {
-                Finding::ok(subject, "appendonly yes; appendfsync is hidden")
-            }
-            (Some("yes" | "1"), ..) => {
-                Finding::warning(subject, "a crash can undo the last revocations", advice)
-            }
-            (.., Some("")) => Finding::error(subject, "a restart loses all API keys", advice),
-            _ => Finding::warning(
-                subject,
-                "a crash undoes the changes since the last snapshot",
-                advice,
+impl Examination {
+    async fn inspect_mode(&mut self) -> keyspace::Result<Finding> {
+        let hello = cmd("HELLO").arg(3).query_async(&mut self.connection).await;
+        let mode = hello.map(|mut hello: HashMap<String, Value>| hello.remove("mode"))?;
+        let mode = mode.and_then(|mode| from_redis_value::<String>(mode).ok());
+        Ok(match mode.as_deref() {
+            Some("standalone") => Finding::ok(MODE, "standalone, master"),
+            _ => Finding::error(
+                MODE,
+                mode.unwrap_or_default(),
+                "use one Redis server, or Sentinel: Cluster is not supported",
             ),
-        },
-    )
+        })
+    }
+
+    async fn inspect_permissions(&mut self) -> keyspace::Result<Finding> {
+        let tracking = tracking_command(&self.keyspace);
+        tracking.exec_async(&mut self.connection).await?;
+        let unknown = self.keyspace.token(&ApiKeyDigest([0; 32]));
+        token::find(self.connection.clone(), &unknown).await?;
+        let found = "API keys can be looked up, and revoked keys are reported at once";
+        Ok(Finding::ok(PERMISSIONS, found))
+    }
+
+    async fn inspect_index(&mut self) -> keyspace::Result<Finding> {
+        let index = &self.keyspace.index;
+        if self.connection.exists(index).await? {
+            return Ok(Finding::ok(INDEX, index.as_str()));
+        }
+        Ok(Finding::warning(
+            INDEX,
+            format!("{index} does not exist: every request gets 401"),
+            "create a key with `animal-store keys create` as a user of Redis who may (keys.redis.admin_url); if there \
+             were keys, check keys.redis.prefix, the database in keys.redis.url, and whether Redis has lost its data",
+        ))
+    }
+
+    async fn inspect_persistence(&mut self) -> keyspace::Result<Finding> {
+        let append_only = self.setting("appendonly", "aof_enabled").await?;
+        let fsync = self.setting("appendfsync", "").await?;
+        let save = self.setting("save", "").await?;
+        let advice = "set appendonly yes and appendfsync always";
+        let Some(append_only) = append_only else {
+            return Ok(hidden(PERSISTENCE, advice));
+        };
+        let is_append_only = matches!(&*append_only, "yes" | "1");
+        Ok(match (is_append_only, fsync.as_deref(), save.as_deref()) {
+            (true, Some("always"), _) => {
+                Finding::ok(PERSISTENCE, "appendonly yes, appendfsync always")
+            }
+            (true, None, _) => Finding::ok(PERSISTENCE, "appendonly yes; appendfsync is hidden"),
+            (true, ..) => {
+                Finding::warning(PERSISTENCE, "a crash can undo the last revocations", advice)
+            }
+            (false, _, Some("")) => {
+                Finding::error(PERSISTENCE, "a restart loses all API keys", advice)
+            }
+            (false, ..) => {
+                let problem = "a crash undoes the changes since the last snapshot";
+                Finding::warning(PERSISTENCE, problem, advice)
+            }
+        })
+    }
+
+    async fn inspect_eviction(&mut self) -> keyspace::Result<Finding> {
+        let limit = self.setting("maxmemory", "maxmemory").await?;
+        let policy = self.setting("maxmemory-policy", "maxmemory_policy").await?;
+        let advice = "set maxmemory-policy noeviction";
+        let (Some(limit), Some(policy)) = (limit, policy) else {
+            return Ok(hidden(EVICTION, advice));
+        };
+        if limit == "0" || policy == "noeviction" {
+            return Ok(Finding::ok(EVICTION, "nothing is evicted"));
+        }
+        let problem = format!("{policy}: Redis can evict API keys");
+        Ok(Finding::error(EVICTION, problem, advice))
+    }
+
+    /// Returns a setting, or `None` if it is hidden. `INFO` has some of the settings, by other names.
+    async fn setting(&mut self, name: &str, in_info: &str) -> RedisResult<Option<String>> {
+        let mut query = cmd("CONFIG");
+        query.arg("GET").arg(name);
+        let config = query.query_async(&mut self.connection).await;
+        let config: Option<HashMap<String, String>> = unless_refused(config)?;
+        if let Some(mut config) = config {
+            return Ok(config.remove(name));
+        }
+        let info = cmd("INFO").query_async(&mut self.connection).await;
+        let info: Option<InfoDict> = unless_refused(info)?;
+        Ok(info.and_then(|info| info.get(in_info)))
+    }
 }
 
-async fn inspect_eviction(mut connection: Connection) -> Inspected {
-    let (subject, advice) = ("redis.eviction", "set maxmemory-policy noeviction");
-    let limit = setting(&mut connection, "maxmemory", "maxmemory").await?;
-    let policy = setting(&mut connection, "maxmemory-policy", "maxmemory_policy").await?;
-    Ok(match (limit.as_deref(), policy.as_deref()) {
-        (None, _) | (_, None) => hidden(subject, advice),
-        (Some("0"), _) | (_, Some("noeviction")) => Finding::ok(subject, "nothing is evicted"),
-        (_, Some(policy)) => Finding::error(
-            subject,
-            format!("{policy}: Redis can evict API keys"),
-            advice,
-        ),
-    })
+/// Returns `None` if Redis refused the command.
+fn unless_refused<T>(response: RedisResult<T>) -> RedisResult<Option<T>> {
+    match response {
+        Err(error) if error.code().is_some() => Ok(None),
+        response => response.map(Some),
+    }
 }
 
 fn hidden(subject: &'static str, advice: &str) -> Finding {
@@ -182,31 +195,4 @@ fn hidden(subject: &'static str, advice: &str) -> Finding {
         "neither CONFIG GET nor INFO is permitted",
         format!("as an administrator: {advice}"),
     )
-}
-
-/// Returns a setting, or `None` if it is hidden. `INFO` has some of the settings, by other names.
-async fn setting(
-    connection: &mut Connection,
-    name: &str,
-    in_info: &str,
-) -> RedisResult<Option<String>> {
-    let config = cmd("CONFIG")
-        .arg("GET")
-        .arg(name)
-        .query_async(connection)
-        .await;
-    let mut setting = config.map(|mut config: HashMap<String, String>| config.remove(name));
-    if setting.as_ref().is_err_and(|error| error.code().is_some()) {
-        setting = cmd("INFO")
-            .query_async(connection)
-            .await
-            .map(|info: InfoDict| info.get(in_info));
-    }
-    setting.or_else(|error| {
-        if error.code().is_some() {
-            Ok(None)
-        } else {
-            Err(error)
-        }
-    })
 }

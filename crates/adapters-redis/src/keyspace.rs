@@ -6,7 +6,7 @@ use animal_store_app::{
     ApiKeyDigest,
     ports::{ApiKeyUse, StoreFailure},
 };
-use redis::{ErrorKind, PushInfo, RedisError};
+use redis::{ErrorKind, RedisError};
 
 use crate::connection::{Connection, RedisEndpoint, describe};
 
@@ -84,15 +84,9 @@ impl Keyspace {
         })
     }
 
-    /// Opens a connection. `on_push` is called for each push message.
-    pub(crate) async fn connect(
-        &self,
-        on_push: impl Fn(PushInfo) + Send + Sync + 'static,
-    ) -> Result<Connection> {
-        self.endpoint
-            .connect(self.timeout, on_push)
-            .await
-            .map_err(RedisFailure::Unavailable)
+    pub(crate) async fn connect(&self) -> Result<Connection> {
+        let opened = self.endpoint.connect(self.timeout, |_| ()).await;
+        opened.map_err(RedisFailure::Unavailable)
     }
 
     /// Returns the failure of a call without a session.
@@ -113,16 +107,19 @@ impl Keyspace {
         }
     }
 
-    pub(crate) fn store_failure(&self, failure: &RedisFailure) -> StoreFailure {
-        let cause = self.describe(failure).into();
-        match failure {
-            RedisFailure::Unavailable(_) | RedisFailure::Command(_) => {
-                StoreFailure::Unavailable(cause)
+    /// Converts the outcome of a call to that of a port.
+    pub(crate) fn checked<T>(&self, outcome: Result<T>) -> result::Result<T, StoreFailure> {
+        outcome.map_err(|failure| {
+            let cause = self.describe(&failure).into();
+            match failure {
+                RedisFailure::Unavailable(_) | RedisFailure::Command(_) => {
+                    StoreFailure::Unavailable(cause)
+                }
+                RedisFailure::Timeout => StoreFailure::Timeout,
+                RedisFailure::Unconfirmed(_) => StoreFailure::OutcomeUnknown(cause),
+                RedisFailure::Corrupt(_) => StoreFailure::Corrupt(cause),
             }
-            RedisFailure::Timeout => StoreFailure::Timeout,
-            RedisFailure::Unconfirmed(_) => StoreFailure::OutcomeUnknown(cause),
-            RedisFailure::Corrupt(_) => StoreFailure::Corrupt(cause),
-        }
+        })
     }
 }
 

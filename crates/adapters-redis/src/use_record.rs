@@ -67,7 +67,7 @@ impl UseStore for RedisApiKeyUses {
             }
         }
         let mut connection = keyspace
-            .connect(|_| ())
+            .connect()
             .await
             .map_err(|failure| keyspace.describe(&failure))?;
         let written = commands.exec_async(&mut connection).await;
@@ -77,7 +77,7 @@ impl UseStore for RedisApiKeyUses {
 
 /// Reads the last uses of the keys in the index.
 pub(crate) async fn read(keyspace: &Keyspace) -> keyspace::Result<RecordedUses> {
-    let mut connection = keyspace.connect(|_| ()).await?;
+    let mut connection = keyspace.connect().await?;
     let mut query = pipe();
     query.zrange_withscores(keyspace.uses("since"), 0, -1);
     for kind in ApiKeyUse::ALL {

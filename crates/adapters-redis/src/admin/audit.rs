@@ -4,25 +4,42 @@ use std::time::SystemTime;
 
 use animal_store_adapter_kit::audit_kept_since;
 use animal_store_app::{ApiKey, AuditEntry, from_milliseconds, milliseconds};
-use redis::{AsyncTypedCommands, Pipeline};
+use redis::{AsyncTypedCommands, Pipeline, pipe};
 
-use crate::keyspace::{self, Keyspace, RedisFailure};
+use crate::{
+    connection::Connection,
+    keyspace::{self, Keyspace, RedisFailure},
+};
 
 impl Keyspace {
     pub(super) async fn read_audit_log(&self) -> keyspace::Result<Vec<AuditEntry>> {
-        let mut connection = self.connect(|_| ()).await?;
+        let mut connection = self.connect().await?;
         let members = connection.zrange(&self.audit_log, 0, -1).await?;
         members.iter().map(|member| parse(member)).collect()
     }
 
-    /// Adds the commands that append an entry.
-    pub(super) fn append_audit(&self, commands: &mut Pipeline, entry: &AuditEntry) {
-        let at = milliseconds(entry.at);
-        commands.zadd(&self.audit_log, member(entry), at).ignore();
+    pub(super) async fn append_audit(
+        &self,
+        connection: &mut Connection,
+        entries: &[AuditEntry],
+        now: SystemTime,
+    ) -> keyspace::Result<()> {
+        let mut commands = pipe();
+        self.add_to_audit_log(&mut commands, entries, now);
+        Ok(commands.exec_async(connection).await?)
     }
 
-    /// Adds the commands that delete the entries that are no longer kept.
-    pub(super) fn prune_audit_log(&self, commands: &mut Pipeline, now: SystemTime) {
+    /// Adds the commands that append entries, and that delete those that are no longer kept.
+    pub(super) fn add_to_audit_log(
+        &self,
+        commands: &mut Pipeline,
+        entries: &[AuditEntry],
+        now: SystemTime,
+    ) {
+        for entry in entries {
+            let at = milliseconds(entry.at);
+            commands.zadd(&self.audit_log, member(entry), at).ignore();
+        }
         let end = format!("({}", audit_kept_since(now));
         commands.zrembyscore(&self.audit_log, "-inf", end).ignore();
         let limit = isize::try_from(AuditEntry::LIMIT).unwrap_or(isize::MAX);

@@ -3,7 +3,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use animal_store_app::{
     ApiKey, ApiKeyChange, ApiKeyRefusal, AuditEntry, IssuedApiKey, ports::ChangedApiKey,
 };
-use redis::{AsyncTypedCommands, cmd};
+use redis::{AsyncTypedCommands, Pipeline, cmd};
 
 use super::{
     index::{Delete, Index},
@@ -28,7 +28,8 @@ impl Keyspace {
         let before = self.read_before(&mut connection, change, &entry).await?;
         let owner = self.read_owner(&mut connection, change).await?;
         let at = now(&mut connection).await?;
-        let after = match change.apply(before.as_ref(), owner.as_ref(), at) {
+        let applied = change.apply(before.as_ref(), owner.as_ref(), at);
+        let after = match applied {
             Ok(after) => after,
             Err(refusal) => {
                 return Ok(Decision {
@@ -38,10 +39,10 @@ impl Keyspace {
             }
         };
         let changed = ChangedApiKey { before, after, at };
-        let write = if matches!(change, ApiKeyChange::Revoke(_)) {
-            Write::Script(self.delete(id, &entry, Delete::Always))
-        } else {
-            self.write(change, &changed, by)
+        let write = match change {
+            ApiKeyChange::Revoke(_) => Write::Script(self.delete(id, &entry, Delete::Always)),
+            _ if changed.before == changed.after => Write::Nothing,
+            _ => Write::Transaction(self.commands(change, &changed, by)),
         };
         Ok(Decision {
             write,
@@ -49,17 +50,13 @@ impl Keyspace {
         })
     }
 
-    fn write(&self, change: &ApiKeyChange, changed: &ChangedApiKey, by: &str) -> Write {
+    fn commands(&self, change: &ApiKeyChange, changed: &ChangedApiKey, by: &str) -> Pipeline {
         let ChangedApiKey { before, after, at } = changed;
-        if before == after {
-            return Write::Nothing;
-        }
         let mut commands = self.replace(change.id().as_str(), before.as_ref(), after.as_ref());
         if let Some(entry) = AuditEntry::of(change, changed, by) {
-            self.append_audit(&mut commands, &entry);
-            self.prune_audit_log(&mut commands, *at);
+            self.add_to_audit_log(&mut commands, &[entry], *at);
         }
-        Write::Transaction(commands)
+        commands
     }
 
     /// Reads the key that is to be changed. One that cannot be read can be revoked.
@@ -85,14 +82,15 @@ impl Keyspace {
         change: &ApiKeyChange,
     ) -> keyspace::Result<Option<ApiKey>> {
         let id = change.id();
-        let digests = change.digests().into_iter();
-        let given = digests.map(|digest| ListedToken {
-            id: id.as_str(),
-            digest,
-        });
-        let given: Vec<_> = given.collect();
+        let mut given = Vec::new();
+        for digest in change.digests() {
+            given.push(ListedToken {
+                id: id.as_str(),
+                digest,
+            });
+        }
         let stored = self.read_tokens(connection, &given).await?;
-        let mut owners = stored.into_values().map(|stored| stored.key);
+        let mut owners = stored.into_iter().flatten().map(|stored| stored.key);
         Ok(owners.find(|owner| owner.id != *id))
     }
 }

@@ -1,7 +1,7 @@
 //! The index as Redis holds it: a hash with an entry for each key, by its id. An entry has the digests of the key's
 //! tokens, oldest first. They may have expired, and may belong to another key now.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, iter::zip};
 
 use animal_store_app::{ApiKeyDigest, IssuedApiKey};
 use redis::{Cmd, Pipeline, cmd, pipe};
@@ -41,22 +41,38 @@ pub(super) enum Delete {
 }
 
 impl Keyspace {
-    /// Reads the keys of these entries, in the order of their ids. Leaves out tokens that now belong to another key.
+    /// Reads the keys of these entries, in the order of their ids. Leaves out tokens that now belong to another key. A
+    /// key has the properties of its newest token.
     pub(super) async fn read_keys(
         &self,
         connection: &mut Connection,
         index: &Index,
     ) -> keyspace::Result<Vec<IssuedApiKey>> {
-        let listed = index
-            .iter()
-            .flat_map(|(id, entry)| digests(entry).map(|digest| ListedToken { id, digest }));
-        let listed: Vec<_> = listed.collect();
+        let mut listed = Vec::new();
+        for (id, entry) in index {
+            listed.extend(digests(entry).map(|digest| ListedToken { id, digest }));
+        }
         let tokens = self.read_tokens(connection, &listed).await?;
-        let keys = index.iter().filter_map(|(id, entry)| {
-            let stored = digests(entry).filter_map(|digest| tokens.get(&digest));
-            key_of(stored.filter(|token| token.key.id.as_str() == id))
-        });
-        Ok(keys.collect())
+        let mut keys: Vec<IssuedApiKey> = Vec::new();
+        for (listed, stored) in zip(listed, tokens) {
+            let Some(StoredToken { key, token }) = stored else {
+                continue;
+            };
+            if key.id.as_str() != listed.id {
+                continue;
+            }
+            match keys.last_mut() {
+                Some(older) if older.key.id == key.id => {
+                    older.key = key;
+                    older.tokens.push(token);
+                }
+                _ => keys.push(IssuedApiKey {
+                    key,
+                    tokens: vec![token],
+                }),
+            }
+        }
+        Ok(keys)
     }
 
     /// Returns the commands that replace a key by another state of it.
@@ -67,7 +83,8 @@ impl Keyspace {
         after: Option<&IssuedApiKey>,
     ) -> Pipeline {
         let mut commands = pipe();
-        let [old, new] = [before, after].map(|key| key.map_or(&[][..], |key| &key.tokens));
+        let old = before.map_or(&[][..], |key| &key.tokens);
+        let new = after.map_or(&[][..], |key| &key.tokens);
         for token in old {
             if new.iter().all(|new| new.digest != token.digest) {
                 commands.del(self.token(&token.digest)).ignore();
@@ -78,12 +95,10 @@ impl Keyspace {
                 self.set_token(&mut commands, &after.key, token);
             }
         }
-        let entry: Vec<_> = new
-            .iter()
-            .map(|token| hex::encode(token.digest.0))
-            .collect();
+        let digests = new.iter().map(|token| hex::encode(token.digest.0));
+        let entry = digests.collect::<Vec<_>>().join(" ");
         // An entry without digests is removed as that of an expired key.
-        commands.hset(&self.index, id, entry.join(" ")).ignore();
+        commands.hset(&self.index, id, entry).ignore();
         commands
     }
 
@@ -99,15 +114,6 @@ impl Keyspace {
         });
         script
     }
-}
-
-/// Returns the key of these tokens, oldest first. The newest one has its properties.
-fn key_of<'a>(stored: impl Iterator<Item = &'a StoredToken>) -> Option<IssuedApiKey> {
-    let stored: Vec<_> = stored.collect();
-    Some(IssuedApiKey {
-        key: stored.last()?.key.clone(),
-        tokens: stored.iter().map(|stored| stored.token.clone()).collect(),
-    })
 }
 
 fn digests(entry: &str) -> impl Iterator<Item = ApiKeyDigest> {

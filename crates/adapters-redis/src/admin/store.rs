@@ -1,7 +1,4 @@
-use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{slice, time::Duration};
 
 use animal_store_adapter_kit::log_unrecorded_revocation;
 use animal_store_app::{
@@ -10,7 +7,8 @@ use animal_store_app::{
     ports::{ApiKeyChangeError, ApiKeyStore, Cause, ChangedApiKey, RecordedUses, StoreFailure},
 };
 use async_trait::async_trait;
-use redis::{AsyncTypedCommands, cmd, pipe};
+use redis::{AsyncTypedCommands, cmd};
+use tokio::sync::Mutex;
 
 use super::{
     change::now,
@@ -18,7 +16,7 @@ use super::{
 };
 use crate::{
     connection::{Connection, RedisEndpoint},
-    keyspace::{self, Keyspace, RedisFailure},
+    keyspace::{self, Keyspace},
     use_record,
 };
 
@@ -43,58 +41,55 @@ impl ApiKeyStore for RedisApiKeyStore {
         let Executed {
             result,
             mut connection,
-        } = executed.map_err(|failure| self.failure(&failure))?;
+        } = self.keyspace.checked(executed)?;
         if let Ok(changed) = &result {
             self.follow_up(&mut connection, &change, changed, by).await;
         }
         // Also if it changed nothing: the change before it, by another command, may not be on the replicas.
-        *self.last_change() = Some(connection);
+        *self.last_change.lock().await = Some(connection);
         Ok(result?)
     }
 
     async fn list(&self) -> Result<Vec<IssuedApiKey>, StoreFailure> {
-        let keys = self
-            .keyspace
-            .transact(|connection| self.read_all(connection));
-        let executed = keys.await.map_err(|failure| self.failure(&failure))?;
-        Ok(executed.result)
+        let read = |connection| self.read_all(connection);
+        let executed = self.keyspace.transact(read).await;
+        Ok(self.keyspace.checked(executed)?.result)
     }
 
     async fn list_uses(&self) -> Result<RecordedUses, StoreFailure> {
         let uses = use_record::read(&self.keyspace).await;
-        uses.map_err(|failure| self.failure(&failure))
+        self.keyspace.checked(uses)
     }
 
     async fn audit_log(&self) -> Result<Vec<AuditEntry>, StoreFailure> {
         let log = self.keyspace.read_audit_log().await;
-        log.map_err(|failure| self.failure(&failure))
+        self.keyspace.checked(log)
     }
 
     async fn append_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreFailure> {
         let appended = self.append(&entries).await;
-        appended.map_err(|failure| self.failure(&failure))
+        self.keyspace.checked(appended)
     }
 
     async fn check_writable(&self) -> Result<(), StoreFailure> {
         let queued = self.queue_sample().await;
-        queued.map_err(|failure| self.failure(&failure))
+        self.keyspace.checked(queued)
     }
 
     /// Waits for replicas. Each of them has all changes before the last one as well.
     async fn confirm_changes(&self) -> Result<(), Cause> {
-        let last_change = self.last_change().take();
-        let Some(mut connection) = last_change.filter(|_| self.replicas > 0) else {
+        let required = u64::from(self.replicas);
+        let last_change = self.last_change.lock().await.take();
+        let Some(mut connection) = last_change.filter(|_| required > 0) else {
             return Ok(());
         };
         // Redis responds before the timeout of the connection.
         let wait = (self.keyspace.timeout / 2).as_millis();
         let mut command = cmd("WAIT");
-        command.arg(self.replicas).arg(wait);
+        command.arg(required).arg(wait);
         let response = command.query_async(&mut connection).await;
-        let confirmed: u64 =
-            response.map_err(|error| self.keyspace.describe(&RedisFailure::from(error)))?;
-        let required = self.replicas;
-        if confirmed < required.into() {
+        let confirmed: u64 = response.map_err(|error| self.keyspace.describe(&error.into()))?;
+        if confirmed < required {
             let endpoint = &self.keyspace.endpoint;
             let problem = format!(
                 "Redis at {endpoint}: {confirmed} of {required} replicas confirmed it in time"
@@ -136,24 +131,19 @@ impl RedisApiKeyStore {
     }
 
     async fn record_revocation(&self, connection: &mut Connection, entry: &AuditEntry) {
-        let mut commands = pipe();
-        self.keyspace.append_audit(&mut commands, entry);
-        self.keyspace.prune_audit_log(&mut commands, entry.at);
-        if let Err(error) = commands.exec_async(connection).await {
-            let reason = self.keyspace.describe(&error.into());
+        let entries = slice::from_ref(entry);
+        let recorded = self.keyspace.append_audit(connection, entries, entry.at);
+        if let Err(failure) = recorded.await {
+            let reason = self.keyspace.describe(&failure);
             log_unrecorded_revocation(&entry.key.id, &entry.by, &reason);
         }
     }
 
     async fn append(&self, entries: &[AuditEntry]) -> keyspace::Result<()> {
-        let mut connection = self.keyspace.connect(|_| ()).await?;
-        let mut commands = pipe();
-        for entry in entries {
-            self.keyspace.append_audit(&mut commands, entry);
-        }
+        let mut connection = self.keyspace.connect().await?;
         let now = now(&mut connection).await?;
-        self.keyspace.prune_audit_log(&mut commands, now);
-        Ok(commands.exec_async(&mut connection).await?)
+        let appended = self.keyspace.append_audit(&mut connection, entries, now);
+        appended.await
     }
 
     async fn read_all(
@@ -179,15 +169,6 @@ impl RedisApiKeyStore {
             commands.exec_async(&mut connection).await?;
         }
         Ok(())
-    }
-
-    fn last_change(&self) -> MutexGuard<'_, Option<Connection>> {
-        let last_change = self.last_change.lock();
-        last_change.unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn failure(&self, failure: &RedisFailure) -> StoreFailure {
-        self.keyspace.store_failure(failure)
     }
 }
 

@@ -1,6 +1,6 @@
 //! A token as Redis holds it: a hash. A lookup reads three of its fields, see `crate::token`.
 
-use std::{collections::HashMap, iter::zip};
+use std::iter::zip;
 
 use animal_store_app::{ApiKey, ApiKeyDigest, IssuedToken, milliseconds};
 use redis::{Pipeline, RedisError, RedisResult, Value, from_redis_value, pipe};
@@ -30,31 +30,30 @@ pub(super) struct ListedToken<'a> {
 }
 
 /// A token, and the key that it belongs to.
-#[derive(Clone)]
 pub(super) struct StoredToken {
     pub(super) key: ApiKey,
     pub(super) token: IssuedToken,
 }
 
 impl Keyspace {
-    /// Reads tokens. Leaves out those that do not exist.
+    /// Reads tokens, and returns them in this order. `None`: there is no such token.
     pub(super) async fn read_tokens(
         &self,
         connection: &mut Connection,
         listed: &[ListedToken<'_>],
-    ) -> keyspace::Result<HashMap<ApiKeyDigest, StoredToken>> {
+    ) -> keyspace::Result<Vec<Option<StoredToken>>> {
         let fields = [ID, LABEL, SCOPES, LAST_FOUR, CREATED, EXPIRES];
-        let mut tokens = HashMap::new();
+        let mut tokens = Vec::new();
         for listed in listed.chunks(TOKENS_PER_MESSAGE) {
             let mut query = pipe();
-            for ListedToken { digest, .. } in listed {
-                query.hmget(self.token(digest), &fields);
+            for token in listed {
+                query.hmget(self.token(&token.digest), &fields);
             }
             let responses: Vec<RedisResult<Value>> =
                 query.ignore_errors().query_async(connection).await?;
-            for (response, ListedToken { id, digest }) in zip(responses, listed) {
-                let token = parse(*digest, response).map_err(|failure| failure.of_key(id))?;
-                tokens.extend(token.map(|token| (*digest, token)));
+            for (response, token) in zip(responses, listed) {
+                let stored = parse(token.digest, response);
+                tokens.push(stored.map_err(|failure| failure.of_key(token.id))?);
             }
         }
         Ok(tokens)
@@ -71,8 +70,10 @@ impl Keyspace {
             (CREATED, milliseconds(token.created).to_string()),
         ];
         let expires = token.expires.map(milliseconds);
-        fields.extend(expires.map(|expires| (EXPIRES, expires.to_string())));
-        commands.cmd("HSET").arg(&name).arg(fields).ignore();
+        if let Some(expires) = expires {
+            fields.push((EXPIRES, expires.to_string()));
+        }
+        commands.hset_multiple(&name, &fields).ignore();
         if let Some(expires) = expires {
             commands.pexpire_at(name, expires).ignore();
         }

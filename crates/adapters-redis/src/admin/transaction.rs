@@ -35,7 +35,7 @@ pub(super) struct Executed<T> {
 impl Keyspace {
     /// Opens a connection that watches the index.
     pub(super) async fn watch(&self) -> keyspace::Result<Connection> {
-        let mut connection = self.connect(|_| ()).await?;
+        let mut connection = self.connect().await?;
         // Without the permission for MULTI, Redis would apply each command of a transaction by itself. The driver does
         // not detect that, so it is tested first.
         let mut commands = pipe();

@@ -45,11 +45,11 @@ impl RedisEndpoint {
                 Ok::<_, Infallible>(())
             });
         let opened = async {
-            let mut connection = server
+            let connection = server
                 .client
                 .get_multiplexed_async_connection_with_config(&config)
                 .await?;
-            check_role(&mut connection).await?;
+            check_role(connection.clone()).await?;
             Ok(connection)
         };
         opened
@@ -61,12 +61,12 @@ impl RedisEndpoint {
 /// Fails if the server is not a master: a replica that has lost its master never learns of a revocation. Sets the name
 /// that `CLIENT LIST` shows as well. Every user may execute `HELLO`; `ROLE` and `CLIENT SETNAME` would need
 /// permissions.
-pub(crate) async fn check_role(connection: &mut MultiplexedConnection) -> RedisResult<()> {
+pub(crate) async fn check_role(mut connection: MultiplexedConnection) -> RedisResult<()> {
     let hello = cmd("HELLO")
         .arg(3)
         .arg("SETNAME")
         .arg(CLIENT_NAME)
-        .query_async(connection)
+        .query_async(&mut connection)
         .await;
     let role = hello.map(|mut hello: HashMap<String, Value>| hello.remove("role"))?;
     let problem = match role.map(from_redis_value::<String>).transpose()?.as_deref() {
@@ -79,7 +79,8 @@ pub(crate) async fn check_role(connection: &mut MultiplexedConnection) -> RedisR
 
 /// Describes why a command failed. `names` is the pattern of the names to which the user needs access.
 pub(crate) fn describe(endpoint: &RedisEndpoint, error: &RedisError, names: &str) -> String {
-    let (text, user) = (text(error), endpoint.user());
+    let text = text(error);
+    let user = endpoint.user();
     // "has no permissions to access" of Redis 7.0, "No permissions to access" of later servers and of Valkey.
     if text.contains("permissions to access") {
         format!(

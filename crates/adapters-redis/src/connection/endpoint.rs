@@ -2,8 +2,8 @@ use std::{fmt, sync::Arc};
 
 use animal_store_adapter_kit::is_this_machine;
 use redis::{
-    Client, ClientTlsConfig, ConnectionAddr, ProtocolVersion, RedisResult, TlsCertificates,
-    io::tcp::TcpSettings,
+    Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, ProtocolVersion, RedisResult,
+    TlsCertificates, io::tcp::TcpSettings,
 };
 use rustls::{
     Error as TlsError, RootCertStore,
@@ -16,14 +16,12 @@ use thiserror::Error;
 
 use self::RedisEndpointError::{Authority, Certificate, NoTls, PrivateKey, Url};
 use super::{
-    sentinels::{Master, Sentinels},
-    url::parse_url,
+    sentinels::{Master, Sentinel, Sentinels},
+    url::{Service, parse_url},
 };
 
 /// Name of each connection and of its library in `CLIENT LIST`.
 pub(super) const CLIENT_NAME: &str = "animal-store";
-/// The driver refused what the checks of the URL and of the certificates accept.
-const UNSUPPORTED: RedisEndpointError = Url("cannot be used");
 const INVALID_CERTIFICATE: &str = "contains a certificate that is not valid";
 
 /// A Redis server and how to connect to it.
@@ -73,31 +71,30 @@ impl RedisEndpoint {
     /// # Errors
     /// See [`RedisEndpointError`].
     pub fn parse(url: &SecretString, tls: RedisTls) -> Result<Self, RedisEndpointError> {
-        let (info, mut sentinels) = parse_url(url.expose_secret()).map_err(Url)?;
-        let login = info
-            .redis_settings()
-            .clone()
-            .set_protocol(ProtocolVersion::RESP3);
-        let login = login.set_lib_name(CLIENT_NAME, env!("CARGO_PKG_VERSION"));
-        // With Nagle's algorithm, a lookup may wait 40 ms for the acknowledgement of the lookup before it.
-        let tcp = TcpSettings::default().set_nodelay(true);
-        let info = info.set_redis_settings(login).set_tcp_settings(tcp);
-        let client = if matches!(info.addr(), ConnectionAddr::TcpTls { .. }) {
+        let url = parse_url(url.expose_secret()).map_err(Url)?;
+        let tls = if uses_tls(&url.server) {
             // If another part of the process installed a provider first, that one is used.
             let _ = default_provider().install_default();
-            let certificates = tls.certificates()?;
-            if let Some(sentinels) = &mut sentinels {
-                sentinels.certificates = Some(certificates.clone());
-            }
-            Client::build_with_tls(info, certificates)
+            Some(tls.certificates()?)
         } else if tls.authority.is_none() && tls.client.is_none() {
-            Client::open(info)
+            None
         } else {
             return Err(NoTls);
         };
+        let sentinels = match url.service {
+            Some(service) => Some(Arc::new(open_sentinels(service, tls.as_ref())?)),
+            None => None,
+        };
+        let login = url.server.redis_settings().clone();
+        let login = login
+            .set_protocol(ProtocolVersion::RESP3)
+            .set_lib_name(CLIENT_NAME, env!("CARGO_PKG_VERSION"));
+        // With Nagle's algorithm, a lookup may wait 40 ms for the acknowledgement of the lookup before it.
+        let tcp = TcpSettings::default().set_nodelay(true);
+        let server = url.server.set_redis_settings(login).set_tcp_settings(tcp);
         Ok(Self {
-            client: Arc::new(client.map_err(|_| UNSUPPORTED)?),
-            sentinels: sentinels.map(Arc::new),
+            client: Arc::new(open(server, tls.as_ref())?),
+            sentinels,
         })
     }
 
@@ -136,10 +133,7 @@ impl RedisEndpoint {
     }
 
     pub(super) fn uses_tls(&self) -> bool {
-        matches!(
-            self.client.get_connection_info().addr(),
-            ConnectionAddr::TcpTls { .. }
-        )
+        uses_tls(self.client.get_connection_info())
     }
 }
 
@@ -191,6 +185,34 @@ impl RedisTls {
             client_tls,
         })
     }
+}
+
+fn uses_tls(info: &ConnectionInfo) -> bool {
+    matches!(info.addr(), ConnectionAddr::TcpTls { .. })
+}
+
+/// Creates a client, which connects later.
+fn open(info: ConnectionInfo, tls: Option<&TlsCertificates>) -> Result<Client, RedisEndpointError> {
+    let client = match tls {
+        Some(certificates) => Client::build_with_tls(info, certificates.clone()),
+        None => Client::open(info),
+    };
+    // The driver refused what the checks of the URL and of the certificates accept.
+    client.map_err(|_| Url("cannot be used"))
+}
+
+fn open_sentinels(
+    service: Service,
+    tls: Option<&TlsCertificates>,
+) -> Result<Sentinels, RedisEndpointError> {
+    let mut members = Vec::new();
+    for info in service.sentinels {
+        members.push(Arc::new(Sentinel::new(open(info, tls)?)));
+    }
+    Ok(Sentinels {
+        service: service.name,
+        members,
+    })
 }
 
 fn check_client(certificate: &str, key: &SecretString) -> Result<(), RedisEndpointError> {

@@ -1,57 +1,62 @@
 //! The URL of a server, or of the Sentinels that know it. The messages of errors do not repeat any part of the URL: a
 //! password with a special character may be in each.
 
-use std::sync::Mutex;
-
-use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, parse_redis_url};
-use secrecy::SecretString;
-
-use super::sentinels::Sentinels;
+use redis::{
+    ConnectionInfo, IntoConnectionInfo, ProtocolVersion, RedisConnectionInfo, parse_redis_url,
+};
 
 const NO_URL: &str = "is not a URL of Redis (a / in a password is written %2F)";
 const WRONG_OPTION: &str =
     "has an unknown or repeated option (a ? or & in a password is written %3F or %26)";
-const NO_PASSWORD: &str = "has a user without a password";
 
-/// Parses a URL. With Sentinels, the server has the login and the address of the first Sentinel.
-pub(super) fn parse_url(text: &str) -> Result<(ConnectionInfo, Option<Sentinels>), &'static str> {
+/// What a URL says.
+pub(super) struct ParsedUrl {
+    /// The server. With Sentinels, its address is that of the first one.
+    pub(super) server: ConnectionInfo,
+    pub(super) service: Option<Service>,
+}
+
+/// A server that Sentinels know.
+pub(super) struct Service {
+    pub(super) name: String,
+    pub(super) sentinels: Vec<ConnectionInfo>,
+}
+
+pub(super) fn parse_url(text: &str) -> Result<ParsedUrl, &'static str> {
     match text.split_once("+sentinel://") {
-        Some((scheme @ ("redis" | "rediss"), rest)) => parse_sentinels(scheme, rest),
-        _ => Ok((parse_server(text)?, None)),
+        Some((scheme @ ("redis" | "rediss"), rest)) => parse_service(scheme, rest),
+        _ => Ok(ParsedUrl {
+            server: parse_server(text)?,
+            service: None,
+        }),
     }
 }
 
 /// Parses `[user:password@]host[:port],…/service[/database][?sentinel_user=…&sentinel_password=…]`.
-fn parse_sentinels(
-    scheme: &str,
-    rest: &str,
-) -> Result<(ConnectionInfo, Option<Sentinels>), &'static str> {
+fn parse_service(scheme: &str, rest: &str) -> Result<ParsedUrl, &'static str> {
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
     let (login, hosts) = authority.split_at(authority.rfind('@').map_or(0, |at| at + 1));
-    let addresses: Vec<_> = hosts
-        .split(',')
-        .map(|host| parse_address(scheme, host))
-        .collect::<Result<_, _>>()?;
     let first = hosts.split(',').next().unwrap_or_default();
     let mut url = parse_redis_url(&format!("{scheme}://{login}{first}/{path}")).ok_or(NO_URL)?;
-    let (mut user, mut password) = (None, None);
+    // With RESP3, the reason for a refused login is that of the server.
+    let mut login = RedisConnectionInfo::default().set_protocol(ProtocolVersion::RESP3);
     for (name, value) in url.query_pairs() {
-        let option = match &*name {
-            "sentinel_user" => &mut user,
-            "sentinel_password" => &mut password,
+        login = match &*name {
+            "sentinel_user" if login.username().is_none() => login.set_username(value),
+            "sentinel_password" if login.password().is_none() => login.set_password(value),
             _ => return Err(WRONG_OPTION),
         };
-        if option.replace(value.into_owned()).is_some() {
-            return Err(WRONG_OPTION);
-        }
     }
-    if user.is_some() && password.is_none() {
-        return Err(NO_PASSWORD);
+    check_login(&login)?;
+    let mut sentinels = Vec::new();
+    for host in hosts.split(',') {
+        let sentinel = parse_sentinel(scheme, host)?;
+        sentinels.push(sentinel.set_redis_settings(login.clone()));
     }
     let path = url.path().trim_start_matches('/').to_owned();
-    let (service, database) = path.split_once('/').unwrap_or((&path, ""));
-    if service.is_empty()
-        || !service
+    let (name, database) = path.split_once('/').unwrap_or((&path, ""));
+    if name.is_empty()
+        || !name
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
     {
@@ -59,26 +64,21 @@ fn parse_sentinels(
     }
     url.set_path(database);
     url.set_query(None);
-    let password = password.map(SecretString::from);
-    let sentinels = Sentinels {
-        addresses,
-        service: service.to_owned(),
-        user,
-        password,
-        certificates: None,
-        connections: Mutex::default(),
-    };
-    Ok((parse_server(url.as_str())?, Some(sentinels)))
+    Ok(ParsedUrl {
+        server: parse_server(url.as_str())?,
+        service: Some(Service {
+            name: name.to_owned(),
+            sentinels,
+        }),
+    })
 }
 
-fn parse_address(scheme: &str, host: &str) -> Result<ConnectionAddr, &'static str> {
+fn parse_sentinel(scheme: &str, host: &str) -> Result<ConnectionInfo, &'static str> {
     let has_port = host
         .rsplit_once(':')
         .is_some_and(|(_, end)| !end.ends_with(']'));
     let port = if has_port { "" } else { ":26379" };
-    Ok(parse_server(&format!("{scheme}://{host}{port}"))?
-        .addr()
-        .clone())
+    parse_server(&format!("{scheme}://{host}{port}"))
 }
 
 /// Parses the URL of a server. The driver ignores options that it does not support: they are refused here.
@@ -113,8 +113,13 @@ fn parse_server(text: &str) -> Result<ConnectionInfo, &'static str> {
     if login.db() < 0 {
         return Err("has a negative database");
     }
-    if login.username().is_some() && login.password().is_none() {
-        return Err(NO_PASSWORD);
-    }
+    check_login(login)?;
     Ok(info)
+}
+
+fn check_login(login: &RedisConnectionInfo) -> Result<(), &'static str> {
+    if login.username().is_some() && login.password().is_none() {
+        return Err("has a user without a password");
+    }
+    Ok(())
 }

@@ -80,32 +80,23 @@ impl RedisApiKeyDirectory {
     /// Queries Redis, or waits for the lookup of the same token that is in flight.
     async fn query(&self, digest: ApiKeyDigest) -> Result<TokenRecord, StoreFailure> {
         let keyspace = &self.state.keyspace;
-        let started = self
-            .state
-            .cache
-            .start_lookup(digest)
-            .map_err(|_| StoreFailure::Overloaded);
-        let (mut outcome, pending) = started?;
+        let started = self.state.cache.start_lookup(digest);
+        let (mut outcome, pending) = started.map_err(|_| StoreFailure::Overloaded)?;
         if let Some(pending) = pending {
             let state = Arc::clone(&self.state);
             self.runtime.spawn(async move {
                 let name = state.keyspace.token(&digest);
-                pending.finish(
-                    state
-                        .look_up(|connection| token::find(connection, &name))
-                        .await,
-                );
+                let lookup = state.look_up(|connection| token::find(connection, &name));
+                pending.finish(lookup.await);
             });
         }
         // The lookup has a timeout. This one applies if the runtime is too busy to enforce that, or is shut down.
-        let outcome =
-            match timeout(keyspace.timeout * 5 / 4, outcome.wait_for(Option::is_some)).await {
-                Ok(outcome) => outcome.ok().and_then(|outcome| outcome.clone()),
-                Err(_) => Some(Err(RedisFailure::Timeout)),
-            };
-        outcome
-            .unwrap_or_else(|| Err(keyspace.not_connected()))
-            .map_err(|failure| keyspace.store_failure(&failure))
+        let finished = outcome.wait_for(Option::is_some);
+        let outcome = match timeout(keyspace.timeout * 5 / 4, finished).await {
+            Ok(outcome) => outcome.ok().and_then(|outcome| outcome.clone()),
+            Err(_) => Some(Err(RedisFailure::Timeout)),
+        };
+        keyspace.checked(outcome.unwrap_or_else(|| Err(keyspace.not_connected())))
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
 
 use animal_store_adapter_kit::Outage;
 use animal_store_app::ApiKeyDigest;
-use redis::{Cmd, PushInfo, PushKind, RedisResult, cmd};
+use redis::{AsyncTypedCommands, Cmd, PushInfo, PushKind, RedisResult, cmd};
 use tokio::{
     sync::Notify,
     time::{sleep, timeout},
@@ -97,38 +97,39 @@ impl Session {
         let closed = Arc::new(Notify::new());
         // Called while a connection is read: an invalidation is applied before any response behind it is returned.
         let on_push = {
-            let (closed, state) = (Arc::clone(&closed), Arc::clone(&state));
+            let closed = Arc::clone(&closed);
+            let state = Arc::clone(&state);
             move |push: PushInfo| match push.kind {
                 PushKind::Disconnection => closed.notify_one(),
                 PushKind::Invalidate => state.invalidate(push.data.first()),
                 _ => {}
             }
         };
-        let timeout = state.keyspace.timeout;
-        let opened = async {
-            // One server for both connections, also while Sentinels replace the master.
-            let server = state.keyspace.endpoint.master(timeout).await?;
-            let invalidations = server.connect(timeout, on_push.clone()).await?;
-            Ok((
-                invalidations,
-                server.connect(timeout, on_push).await?,
-                server,
-            ))
+        let Keyspace {
+            endpoint, timeout, ..
+        } = &state.keyspace;
+        // One server for both connections, also while Sentinels replace the master.
+        let server = endpoint.master(*timeout).await;
+        let server = server.map_err(RedisFailure::Unavailable)?;
+        let connect = async || {
+            let opened = server.connect(*timeout, on_push.clone()).await;
+            opened.map_err(RedisFailure::Unavailable)
         };
-        let (invalidations, lookups, server) = opened.await.map_err(RedisFailure::Unavailable)?;
-        let mut session = Self {
+        let mut invalidations = connect().await?;
+        let lookups = connect().await?;
+        tracking_command(&state.keyspace)
+            .exec_async(&mut invalidations)
+            .await?;
+        // Tests the commands of a lookup, with a token that does not exist.
+        let unknown = state.keyspace.token(&ApiKeyDigest([0; 32]));
+        token::find(lookups.clone(), &unknown).await?;
+        let session = Self {
             server,
             invalidations,
             lookups,
             closed,
             state,
         };
-        tracking_command(&session.state.keyspace)
-            .exec_async(&mut session.invalidations)
-            .await?;
-        // Tests the commands of a lookup, with a token that does not exist.
-        let unknown = session.state.keyspace.token(&ApiKeyDigest([0; 32]));
-        token::find(session.lookups.clone(), &unknown).await?;
         session.log_missing_index().await?;
         session.heartbeat().await?;
         session.state.begin_session(session.lookups.clone());
@@ -136,22 +137,18 @@ impl Session {
     }
 
     /// Renews the lease until a connection fails.
-    async fn run(mut self, lease: Duration) -> RedisFailure {
-        let (closed, state, server) = (
-            Arc::clone(&self.closed),
-            Arc::clone(&self.state),
-            self.server.clone(),
-        );
+    async fn run(&self, lease: Duration) -> RedisFailure {
+        let server = &self.server;
         tokio::select! {
-            () = closed.notified() => RedisFailure::Unavailable(format!("Redis at {server} closed the connection")),
-            other = other_master(&state.keyspace, &server) => {
+            () = self.closed.notified() => RedisFailure::Unavailable(format!("Redis at {server} closed the connection")),
+            other = other_master(&self.state.keyspace, server) => {
                 RedisFailure::Unavailable(format!("the Sentinels have replaced the master {server} by {other}"))
             }
             Err(error) = self.keep_lease(lease) => error,
         }
     }
 
-    async fn keep_lease(&mut self, lease: Duration) -> keyspace::Result<Infallible> {
+    async fn keep_lease(&self, lease: Duration) -> keyspace::Result<Infallible> {
         loop {
             sleep(self.state.lease.until_half(Instant::now())).await;
             let _ = timeout(MAX_IDLE, self.state.lease.needed()).await;
@@ -165,23 +162,19 @@ impl Session {
     }
 
     /// Renews the lease if both connections respond, and their server is still the master.
-    async fn heartbeat(&mut self) -> RedisResult<()> {
+    async fn heartbeat(&self) -> RedisResult<()> {
         let sent = Instant::now();
         tokio::try_join!(
-            check_role(&mut self.invalidations),
-            check_role(&mut self.lookups)
+            check_role(self.invalidations.clone()),
+            check_role(self.lookups.clone())
         )?;
         self.state.lease.renew(sent);
         Ok(())
     }
 
-    async fn log_missing_index(&mut self) -> RedisResult<()> {
+    async fn log_missing_index(&self) -> RedisResult<()> {
         let index = &self.state.keyspace.index;
-        let exists: bool = cmd("EXISTS")
-            .arg(index)
-            .query_async(&mut self.lookups)
-            .await?;
-        if !exists {
+        if !self.lookups.clone().exists(index).await? {
             tracing::error!(
                 index,
                 "Redis holds no index of API keys: it is new or has lost its data; unknown keys get 401; to create a \
