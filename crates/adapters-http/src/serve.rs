@@ -43,7 +43,7 @@ pub fn management_limits() -> ConnectionLimits {
         body_timeout: MANAGEMENT_TIMEOUT,
         keep_alive: MANAGEMENT_TIMEOUT,
         // Longer than the others together.
-        answer_timeout: 4 * MANAGEMENT_TIMEOUT,
+        response_timeout: 4 * MANAGEMENT_TIMEOUT,
         ..ConnectionLimits::default()
     }
 }
@@ -209,7 +209,7 @@ mod tests {
             limits.head_timeout,
             limits.body_timeout,
             limits.keep_alive,
-            limits.answer_timeout,
+            limits.response_timeout,
         ];
         assert_eq!(timeouts.map(|timeout| timeout.as_secs()), [2, 2, 2, 8]);
     }

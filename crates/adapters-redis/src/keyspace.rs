@@ -48,16 +48,15 @@ pub(crate) enum RedisFailure {
 impl Keyspace {
     /// `prefix`: that of every name.
     pub(crate) fn new(endpoint: RedisEndpoint, prefix: &str, timeout: Duration) -> Self {
-        let [tokens, index, audit_log, uses, names] =
-            ["token:", "index", "changes", "uses:", "*"].map(|part| format!("{prefix}v1:{part}"));
+        let name = |part: &str| format!("{prefix}v1:{part}");
         Self {
             endpoint,
             timeout,
-            tokens,
-            index,
-            audit_log,
-            uses,
-            names,
+            tokens: name("token:"),
+            index: name("index"),
+            audit_log: name("changes"),
+            uses: name("uses:"),
+            names: name("*"),
         }
     }
 

@@ -18,6 +18,7 @@
 mod cache;
 mod directory;
 mod lease;
+mod metrics;
 mod session;
 mod state;
 

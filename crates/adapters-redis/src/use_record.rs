@@ -5,7 +5,7 @@
 //! backwards, and `ZADD NX` never changes the beginning: instances can write in any order, and can repeat a write. The
 //! names lie outside of the prefix that invalidations follow, so a write invalidates nothing.
 
-use std::{collections::HashMap, time::SystemTime};
+use std::{collections::HashMap, iter::zip, time::SystemTime};
 
 use animal_store_adapter_kit::{ApiKeyUseRecord, PendingUses, UseStore};
 use animal_store_app::{
@@ -92,12 +92,15 @@ pub(crate) async fn read(keyspace: &Keyspace) -> keyspace::Result<RecordedUses> 
         since: since.first().map(|(_, score)| time(*score)),
         last: HashMap::new(),
     };
-    for (kind, scores) in ApiKeyUse::ALL.into_iter().zip([requests, get_pet]) {
-        let of_keys = scores
-            .into_iter()
-            .filter(|(id, _)| index.contains_key(id))
-            .filter_map(|(id, score)| Some(((ApiKeyId::parse(&id).ok()?, kind), time(score))));
-        uses.last.extend(of_keys);
+    for (kind, scores) in zip(ApiKeyUse::ALL, [requests, get_pet]) {
+        for (id, score) in scores {
+            let Ok(key) = ApiKeyId::parse(&id) else {
+                continue;
+            };
+            if index.contains_key(&id) {
+                uses.last.insert((key, kind), time(score));
+            }
+        }
     }
     Ok(uses)
 }

@@ -74,7 +74,7 @@ impl State {
             Self::Idle => limits.keep_alive,
             Self::Head => limits.head_timeout,
             Self::Body => limits.body_timeout,
-            Self::Request | Self::Response => limits.answer_timeout,
+            Self::Request | Self::Response => limits.response_timeout,
             Self::Closing => CLOSING_TIMEOUT,
         }
     }

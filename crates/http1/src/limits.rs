@@ -24,7 +24,7 @@ pub struct ConnectionLimits {
     /// Timeout of an idle connection.
     pub keep_alive: Duration,
     /// Timeout for everything else: a connection is closed this long after the last byte that was written to it.
-    pub answer_timeout: Duration,
+    pub response_timeout: Duration,
 }
 
 /// Maximum number of accepted connections of a worker that wait until others are closed. It is at most the number of
@@ -42,7 +42,7 @@ impl Default for ConnectionLimits {
             head_timeout: Duration::from_secs(5),
             body_timeout: Duration::from_secs(10),
             keep_alive: Duration::from_secs(75),
-            answer_timeout: Duration::from_mins(2),
+            response_timeout: Duration::from_mins(2),
         }
     }
 }

@@ -19,7 +19,7 @@ pub(super) struct Sentinels {
 
 pub(super) struct Sentinel {
     client: Client,
-    /// The connection for the next question.
+    /// The connection for the next request.
     connection: Mutex<Option<MultiplexedConnection>>,
 }
 
@@ -37,19 +37,19 @@ impl Sentinels {
     /// Asks all Sentinels for the master. `timeout` bounds opening a connection, and each response.
     pub(super) async fn find_master(&self, timeout: Duration) -> RedisResult<Master> {
         let count = self.members.len();
-        let (sender, mut answers) = mpsc::channel(count);
+        let (sender, mut responses) = mpsc::channel(count);
         for sentinel in &self.members {
             let sentinel = Arc::clone(sentinel);
             let sender = sender.clone();
-            // An answer that comes after the majority keeps its connection, and one that never comes ends it.
+            // A response after the majority keeps its connection, and one that never comes ends it.
             tokio::spawn(async move { sender.send(sentinel.ask(timeout).await).await });
         }
         drop(sender);
         let mut named = Vec::new();
         let mut failure =
             RedisError::from((ErrorKind::Client, "the Sentinels name different masters"));
-        while let Some(answer) = answers.recv().await {
-            match answer.and_then(|entries| self.master(&entries)) {
+        while let Some(response) = responses.recv().await {
+            match response.and_then(|entries| self.master(&entries)) {
                 Err(error) => failure = error,
                 Ok(master) => {
                     named.push(master.clone());
@@ -64,20 +64,12 @@ impl Sentinels {
 
     /// Returns the address of the service's master, if it is up.
     fn master(&self, entries: &[Entry]) -> RedisResult<Master> {
-        let is_up = |flags: &String| {
-            !flags
-                .split(',')
-                .any(|flag| matches!(flag, "s_down" | "o_down"))
-        };
-        entries
-            .iter()
-            .filter(|entry| entry.get("name") == Some(&self.service))
-            .filter(|entry| entry.get("flags").is_some_and(is_up))
-            .find_map(address)
-            .ok_or_else(|| {
-                let problem = "a Sentinel knows no master of this name that is up";
-                (ErrorKind::Client, "no master", problem.to_owned()).into()
-            })
+        let is_of_service = |entry: &&Entry| entry.get("name") == Some(&self.service);
+        let mut masters = entries.iter().filter(is_of_service);
+        masters.find_map(address).ok_or_else(|| {
+            let problem = "a Sentinel knows no master of this name that is up";
+            (ErrorKind::Client, "no master", problem.to_owned()).into()
+        })
     }
 }
 
@@ -96,22 +88,29 @@ impl Sentinel {
             None => self.connect(timeout).await?,
         };
         connection.set_response_timeout(timeout);
-        let mut question = cmd("SENTINEL");
-        question.arg("MASTERS");
-        let answer = question.query_async(&mut connection).await;
-        *self.connection.lock().await = answer.is_ok().then_some(connection);
-        answer
+        let mut request = cmd("SENTINEL");
+        request.arg("MASTERS");
+        let response = request.query_async(&mut connection).await;
+        *self.connection.lock().await = response.is_ok().then_some(connection);
+        response
     }
 
     async fn connect(&self, timeout: Duration) -> RedisResult<MultiplexedConnection> {
-        let config = AsyncConnectionConfig::new().set_connection_timeout(Some(timeout));
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(timeout))
+            .set_response_timeout(Some(timeout));
         self.client
             .get_multiplexed_async_connection_with_config(&config)
             .await
     }
 }
 
+/// Returns the address of a master that is up.
 fn address(entry: &Entry) -> Option<Master> {
+    let mut flags = entry.get("flags")?.split(',');
+    if flags.any(|flag| matches!(flag, "s_down" | "o_down")) {
+        return None;
+    }
     Some(Master {
         host: entry.get("ip")?.clone(),
         port: entry.get("port")?.parse().ok()?,

@@ -1,23 +1,14 @@
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use animal_store_app::{
     ApiKey, ApiKeyDigest,
     ports::{ApiKeyDirectory, Cause, Readiness, StoreFailure},
 };
 use async_trait::async_trait;
-use prometheus_client::{
-    collector::Collector,
-    encoding::{DescriptorEncoder, EncodeMetric},
-    metrics::{MetricType, gauge::ConstGauge},
-    registry::Registry,
-};
+use prometheus_client::registry::Registry;
 use tokio::{runtime::Handle, task::JoinSet, time::timeout};
 
-use super::{
-    lease::Lease,
-    session,
-    state::{LookupState, Metrics},
-};
+use super::{session, state::LookupState};
 use crate::{
     concurrency::Instant,
     connection::RedisEndpoint,
@@ -47,13 +38,7 @@ impl RedisApiKeyDirectory {
         settings: RedisSettings,
         registry: &mut Registry,
     ) -> Self {
-        let registry = registry.sub_registry_with_prefix("keys");
-        let state = Arc::new(LookupState::new(
-            endpoint,
-            &settings,
-            Metrics::register(registry),
-        ));
-        registry.register_collector(Box::new(LeaseGauge(Arc::clone(&state.lease))));
+        let state = Arc::new(LookupState::new(endpoint, &settings, registry));
         let mut session = JoinSet::new();
         session.spawn(session::supervise(settings.lease, Arc::clone(&state)));
         let directory = Self {
@@ -129,22 +114,5 @@ impl Readiness for RedisApiKeyDirectory {
     async fn check(&self) -> Result<(), Cause> {
         let renewed = self.state.look_up(|_| async { Ok(()) }).await;
         renewed.map_err(|failure| self.state.keyspace.describe(&failure).into())
-    }
-}
-
-/// The gauge that is computed when the metrics are read.
-#[derive(Debug)]
-struct LeaseGauge(Arc<Lease>);
-
-impl Collector for LeaseGauge {
-    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        let help = "Time for which cached API keys are still accepted if Redis sends nothing more; 0 after a time without requests";
-        let remaining = ConstGauge::new(self.0.remaining(Instant::now()).as_secs_f64());
-        remaining.encode(encoder.encode_descriptor(
-            "lease_remaining_seconds",
-            help,
-            None,
-            MetricType::Gauge,
-        )?)
     }
 }

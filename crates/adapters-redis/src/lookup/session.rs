@@ -23,7 +23,7 @@ use crate::{
     token,
 };
 
-/// Time between two questions to the Sentinels during a session.
+/// Time between two requests to the Sentinels during a session.
 const MASTER_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum time between two heartbeats of a session without lookups: a connection that freezes is noticed all the same,
 /// and no timeout for idle connections ends it.
@@ -83,7 +83,7 @@ pub(crate) fn tracking_command(keyspace: &Keyspace) -> Cmd {
 async fn other_master(keyspace: &Keyspace, server: &RedisEndpoint) -> RedisEndpoint {
     loop {
         sleep(MASTER_INTERVAL).await;
-        // Without their answer, the session continues: docs/operations/redis.md says what that costs in a partition.
+        // Without their response, the session continues: docs/operations/redis.md says what that costs in a partition.
         if let Ok(master) = keyspace.endpoint.master(keyspace.timeout).await
             && master.to_string() != server.to_string()
         {

@@ -10,18 +10,14 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use animal_store_adapter_kit::metrics::{FailureCounters, counters, registered};
-use prometheus_client::{
-    metrics::{counter::Counter, gauge::Gauge},
-    registry::Registry,
-};
+use prometheus_client::registry::Registry;
 use redis::Value;
 use tokio::{
     select,
     sync::{Notify, watch},
 };
 
-use super::{cache::Cache, lease::Lease};
+use super::{cache::Cache, lease::Lease, metrics::Metrics};
 use crate::{
     concurrency::time::{Instant, timeout, timeout_at},
     connection::{Connection, RedisEndpoint},
@@ -29,40 +25,12 @@ use crate::{
     settings::RedisSettings,
 };
 
-/// Handles of the metrics of a directory. The gauge of the lease is computed when the metrics are read.
-pub(crate) struct Metrics {
-    pub(crate) hits: Counter,
-    pub(crate) misses: Counter,
-    pub(crate) failures: FailureCounters,
-    pub(crate) connected: Gauge,
-}
-
-impl Metrics {
-    pub(crate) fn register(registry: &mut Registry) -> Self {
-        let help = "Lookups of API keys: hit in the cache, or miss";
-        let [hits, misses] = counters(registry, "cache_lookups", help, "result", ["hit", "miss"]);
-        let failures = FailureCounters::register(
-            registry,
-            "lookup_failures",
-            "Lookups of API keys without a result",
-        );
-        let help = "1 if the session with Redis is up, otherwise 0";
-        let connected = registered(registry, "redis_connected", help, Gauge::default());
-        Self {
-            hits,
-            misses,
-            failures,
-            connected,
-        }
-    }
-}
-
 /// State of the lookups over connections of the type `C`.
 pub(crate) struct LookupState<C = Connection> {
     pub(crate) keyspace: Keyspace,
     pub(crate) cache: Arc<Cache>,
     pub(crate) lease: Arc<Lease>,
-    pub(crate) metrics: Metrics,
+    pub(super) metrics: Metrics,
     /// Whether Redis has removed all data (`FLUSHALL`, `FLUSHDB`), and that was not handled.
     pub(crate) flushed: AtomicBool,
     /// Notified after each attempt to open a session.
@@ -78,8 +46,13 @@ struct Link<C> {
 }
 
 impl<C: Clone + Send + Sync> LookupState<C> {
-    /// Creates the state before the first session: lookups fail at once.
-    pub(crate) fn new(endpoint: RedisEndpoint, settings: &RedisSettings, metrics: Metrics) -> Self {
+    /// Creates the state before the first session: lookups fail at once. Registers the metrics.
+    pub(crate) fn new(
+        endpoint: RedisEndpoint,
+        settings: &RedisSettings,
+        registry: &mut Registry,
+    ) -> Self {
+        let lease = Arc::new(Lease::new(settings.lease));
         Self {
             keyspace: Keyspace::new(endpoint, &settings.prefix, settings.timeout),
             cache: Arc::new(Cache::new(
@@ -87,8 +60,8 @@ impl<C: Clone + Send + Sync> LookupState<C> {
                 settings.max_unknown,
                 settings.max_lookups,
             )),
-            lease: Arc::new(Lease::new(settings.lease)),
-            metrics,
+            metrics: Metrics::register(registry, Arc::clone(&lease)),
+            lease,
             flushed: AtomicBool::new(false),
             attempted: Notify::new(),
             link: watch::Sender::new(Link {

@@ -1,10 +1,17 @@
-use std::net::IpAddr;
+use std::{net::IpAddr, ops::Range};
 
 use futures_util::FutureExt;
 use tokio::{runtime::Handle, task::spawn_local, time::advance};
 
 use super::*;
 use crate::limits::ConnectionLimits;
+
+/// Asserts that this time has passed since `start`.
+#[track_caller]
+pub(crate) fn assert_elapsed(start: Instant, expected: Range<Duration>) {
+    let elapsed = start.elapsed();
+    assert!(expected.contains(&elapsed), "{elapsed:?}");
+}
 
 /// The connections of a worker, and the stage of its server.
 pub(crate) struct Worker {

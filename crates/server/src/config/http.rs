@@ -169,7 +169,7 @@ fn read_connections(values: &mut Values) -> ConnectionLimits {
         max_connections: values.get("http.max_connections", number(1..=1_000_000)),
         max_body_bytes: values.get("http.max_body_bytes", number(64..=1024 * 1024)),
         keep_alive,
-        answer_timeout: defaults.answer_timeout.max(keep_alive + OTHER_TIMEOUTS),
+        response_timeout: defaults.response_timeout.max(keep_alive + OTHER_TIMEOUTS),
         ..defaults
     }
 }

@@ -7,7 +7,6 @@ use redis::Value;
 use super::*;
 use crate::{
     connection::{RedisEndpoint, RedisTls},
-    lookup::state::Metrics,
     settings::RedisSettings,
 };
 
@@ -54,11 +53,7 @@ impl World {
             max_lookups: MAX_LOOKUPS,
             use_interval: TIMEOUT,
         };
-        let state = LookupState::new(
-            ENDPOINT.clone(),
-            &settings,
-            Metrics::register(&mut Registry::default()),
-        );
+        let state = LookupState::new(ENDPOINT.clone(), &settings, &mut Registry::default());
         let redis = Redis {
             changes: Vec::new(),
             session: None,
