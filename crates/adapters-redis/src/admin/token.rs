@@ -73,7 +73,8 @@ impl Keyspace {
         if let Some(expires) = expires {
             fields.push((EXPIRES, expires.to_string()));
         }
-        commands.hset_multiple(&name, &fields).ignore();
+        // `hset_multiple` of the driver sends HMSET, which needs a permission of its own.
+        commands.cmd("HSET").arg(&name).arg(fields).ignore();
         if let Some(expires) = expires {
             commands.pexpire_at(name, expires).ignore();
         }
