@@ -25,6 +25,16 @@ fn every_invalid_member_or_parameter_is_named_in_one_response() {
 }
 
 #[test]
+fn the_refusal_of_a_coding_names_the_accepted_one() {
+    let app = TestApp::start();
+    let create = app.request("POST", "/v1/pets").json(PET);
+    let refused = create.header("Content-Encoding", "gzip").send();
+    refused
+        .assert_header("Accept-Encoding", Some("identity"))
+        .assert_error(415, "unsupported_media_type");
+}
+
+#[test]
 fn a_body_has_at_most_the_configured_number_of_bytes() {
     let pet_of = |bytes: usize| format!("{PET}{}", " ".repeat(bytes - PET.len()));
     for (keys, max) in [(&[][..], 16_384), (&[("http.max_body_bytes", "100")], 100)] {
