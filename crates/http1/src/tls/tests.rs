@@ -166,7 +166,7 @@ async fn a_response_that_is_longer_than_the_buffer_of_tls_arrives_whole() {
     let tls = TlsWorker::new();
     let (mut client, mut server) = tls.connect().await;
     let sending = spawn_local(async move {
-        server.write_all(&[b'x'; 160 * 1024]).await?;
+        server.write_all(&vec![b'x'; 160 * 1024]).await?;
         server.shutdown().await
     });
 
