@@ -202,7 +202,8 @@ async fn every_read_is_an_index_scan_whatever_the_table_contains() {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_read_has_the_plan_settings() {
     in_both_modes(&one_connection(), async |settings| {
-        let store = trapped(&migrated().await, settings).await;
+        let database = migrated().await;
+        let store = trapped(&database, settings).await;
         for _ in 0..2 {
             let error = store.find(1).await.expect_err("trapped");
             assert_eq!(settings_and_statement(&reason(&error)).0, PLAN_SETTINGS);

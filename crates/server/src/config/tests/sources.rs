@@ -18,15 +18,25 @@ fn a_file_that_others_can_write_or_a_secret_that_they_can_read_is_a_warning() {
         (0o666, 0o600, &["666): run chmod go-w"]),
         (0o600, 0o644, &["644): run chmod o-rwx"]),
         (0o600, 0o602, &["602): run chmod go-w"]),
-        (0o622, 0o666, &["666): ", "666): ", "622): "]),
+        (
+            0o622,
+            0o666,
+            &[
+                "622): run chmod go-w",
+                "666): run chmod go-w",
+                "666): run chmod o-rwx",
+            ],
+        ),
     ] {
         for (file, mode) in [(&toml, mode), (&secret, secret_mode)] {
             set_permissions(file.path(), Permissions::from_mode(mode)).unwrap();
         }
         let found = Config::load(&in_file(&toml)).unwrap().warnings;
         assert_eq!(found.len(), warnings.len(), "{found:?}");
-        for (line, warning) in found.iter().zip(warnings) {
-            assert!(line.contains(warning), "{warning}: {found:?}");
+        // Their order is that of the names of the files.
+        for warning in warnings {
+            let is_given = found.iter().any(|line| line.contains(warning));
+            assert!(is_given, "{warning}: {found:?}");
         }
     }
 }
