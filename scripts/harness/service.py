@@ -73,8 +73,11 @@ class KeyCommands:
         return (await self.run("create", *self.create_options, "--label", label, *options)).strip()
 
     async def find(self, label: str) -> str:
-        """Returns the id of the key with this label."""
-        return next(key["id"] for key in json.loads(await self.run("list", "--json")) if key["label"] == label)
+        """Returns the id of the key with this label. A store that was replaced meanwhile may have none."""
+        for key in json.loads(await self.run("list", "--json")):
+            if key["label"] == label:
+                return key["id"]
+        raise CommandError(f"no API key has the label {label}")
 
     async def revoke(self, key: str) -> float:
         """Retries until the storage confirms that the key is revoked. Returns the time of the confirmation."""
