@@ -14,6 +14,8 @@ from harness.service import Instance
 
 # Every fault can make an instance not ready.
 READY = Request("/ready", "GET", "/ready", frozenset({200}), EVERYTHING)
+# Longer than the service waits for its storage, 2 s, and for a busy CPU.
+READY_TIMEOUT = 5.0
 # Seconds after the start that are left out: buffers and caches fill.
 WARM_UP = 15.0
 # Growth from the first quarter to the last that is not a leak: connections of clients come and go, and the
@@ -83,7 +85,7 @@ async def follow(instance: Instance, load: Load) -> None:
     while load.running:
         exchange = Exchange(READY, instance.name)
         try:
-            async with asyncio.timeout(2):
+            async with asyncio.timeout(READY_TIMEOUT):
                 connection = await Connection.open(instance.management_port, instance.machine.host)
                 with contextlib.closing(connection):
                     exchange.response = await connection.exchange(READY)
