@@ -75,7 +75,8 @@ mod tests {
             created: from_milliseconds(0),
             expires,
         };
-        let (end, grace_end) = (from_milliseconds(9_000), from_milliseconds(7_000));
+        let end = from_milliseconds(9_000);
+        let grace_end = from_milliseconds(7_000);
         let key = |tokens| {
             Some(IssuedApiKey {
                 key: api_key("key"),

@@ -62,10 +62,8 @@ async fn the_duration_of_a_transaction_includes_its_statements() {
 #[test]
 fn while_the_file_is_moved_a_sweep_deletes_nothing() {
     let folder = TempDir::new().unwrap();
-    let (path, moved) = (
-        folder.path().join("pets.db"),
-        folder.path().join("moved.db"),
-    );
+    let path = folder.path().join("pets.db");
+    let moved = folder.path().join("moved.db");
     let (_sender, writer) = writer(&path);
     let mut connection = writer.session.file.connect().unwrap();
     connection

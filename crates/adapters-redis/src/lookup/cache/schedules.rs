@@ -100,7 +100,8 @@ fn no_read_returns_a_record_from_before_an_invalidation() {
     check("Redis: the lookup cache", || {
         let _ = *START;
         let world = World::new();
-        let (change, supervise) = (Arc::clone(&world), Arc::clone(&world));
+        let change = Arc::clone(&world);
+        let supervise = Arc::clone(&world);
         let mut tasks = vec![
             future::spawn(async move { change.change().await }),
             future::spawn(async move {

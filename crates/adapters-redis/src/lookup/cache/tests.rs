@@ -4,7 +4,8 @@ use super::*;
 
 #[test]
 fn a_lookup_that_is_dropped_ends_for_its_token() {
-    let (cache, digest) = (Arc::new(Cache::new(4, 4, 1)), ApiKeyDigest([7; 32]));
+    let cache = Arc::new(Cache::new(4, 4, 1));
+    let digest = ApiKeyDigest([7; 32]);
     let (joined, pending) = cache.start_lookup(digest).unwrap();
     drop(pending);
     assert!(
@@ -20,7 +21,8 @@ fn a_lookup_that_is_dropped_ends_for_its_token() {
 /// Without a lease, a token is looked up although it is cached.
 #[test]
 fn a_lookup_replaces_what_was_cached_for_its_token() {
-    let (cache, digest) = (Arc::new(Cache::new(4, 4, 1)), ApiKeyDigest([7; 32]));
+    let cache = Arc::new(Cache::new(4, 4, 1));
+    let digest = ApiKeyDigest([7; 32]);
     for key in [
         Some(Arc::new(api_key("key"))),
         None,
