@@ -60,15 +60,8 @@ pub async fn diagnose(endpoint: &RedisEndpoint, settings: &RedisSettings) -> Vec
         keyspace,
         connection,
     };
-    let inspections = [
-        (MODE, examination.inspect_mode().await),
-        (PERMISSIONS, examination.inspect_permissions().await),
-        (INDEX, examination.inspect_index().await),
-        (PERSISTENCE, examination.inspect_persistence().await),
-        (EVICTION, examination.inspect_eviction().await),
-    ];
-    for (subject, inspected) in inspections {
-        match inspected {
+    for subject in [MODE, PERMISSIONS, INDEX, PERSISTENCE, EVICTION] {
+        match examination.inspect(subject).await {
             Ok(finding) => findings.push(finding),
             Err(failure) => {
                 let reason = examination.keyspace.describe(&failure);
@@ -89,6 +82,16 @@ struct Examination {
 }
 
 impl Examination {
+    async fn inspect(&mut self, subject: &str) -> keyspace::Result<Finding> {
+        match subject {
+            MODE => self.inspect_mode().await,
+            PERMISSIONS => self.inspect_permissions().await,
+            INDEX => self.inspect_index().await,
+            PERSISTENCE => self.inspect_persistence().await,
+            _ => self.inspect_eviction().await,
+        }
+    }
+
     async fn inspect_mode(&mut self) -> keyspace::Result<Finding> {
         let hello = cmd("HELLO").arg(3).query_async(&mut self.connection).await;
         let mode = hello.map(|mut hello: HashMap<String, Value>| hello.remove("mode"))?;
