@@ -11,11 +11,15 @@
 
 mod connect;
 mod endpoint;
+mod error;
 mod sentinels;
+mod tls;
 mod url;
 
 pub(crate) use connect::{check_role, describe};
 // Clones share the connection.
 pub(crate) use redis::aio::MultiplexedConnection as Connection;
 
-pub use endpoint::{RedisEndpoint, RedisEndpointError, RedisTls};
+pub use endpoint::RedisEndpoint;
+pub use error::RedisEndpointError;
+pub use tls::{RedisClientCertificate, RedisTls};

@@ -136,23 +136,21 @@ impl Examination {
         let Some(append_only) = append_only else {
             return Ok(hidden(PERSISTENCE, advice));
         };
-        let is_append_only = matches!(&*append_only, "yes" | "1");
-        Ok(match (is_append_only, fsync.as_deref(), save.as_deref()) {
-            (true, Some("always"), _) => {
-                Finding::ok(PERSISTENCE, "appendonly yes, appendfsync always")
-            }
-            (true, None, _) => Finding::ok(PERSISTENCE, "appendonly yes; appendfsync is hidden"),
-            (true, ..) => {
-                Finding::warning(PERSISTENCE, "a crash can undo the last revocations", advice)
-            }
-            (false, _, Some("")) => {
-                Finding::error(PERSISTENCE, "a restart loses all API keys", advice)
-            }
-            (false, ..) => {
-                let problem = "a crash undoes the changes since the last snapshot";
-                Finding::warning(PERSISTENCE, problem, advice)
-            }
-        })
+        if matches!(&*append_only, "yes" | "1") {
+            return Ok(match fsync.as_deref() {
+                Some("always") => Finding::ok(PERSISTENCE, "appendonly yes, appendfsync always"),
+                None => Finding::ok(PERSISTENCE, "appendonly yes; appendfsync is hidden"),
+                Some(_) => {
+                    Finding::warning(PERSISTENCE, "a crash can undo the last revocations", advice)
+                }
+            });
+        }
+        if save.as_deref() == Some("") {
+            let problem = "a restart loses all API keys";
+            return Ok(Finding::error(PERSISTENCE, problem, advice));
+        }
+        let problem = "a crash undoes the changes since the last snapshot";
+        Ok(Finding::warning(PERSISTENCE, problem, advice))
     }
 
     async fn inspect_eviction(&mut self) -> keyspace::Result<Finding> {
@@ -174,12 +172,11 @@ impl Examination {
         let mut query = cmd("CONFIG");
         query.arg("GET").arg(name);
         let config = query.query_async(&mut self.connection).await;
-        let config: Option<HashMap<String, String>> = unless_refused(config)?;
-        if let Some(mut config) = config {
+        if let Some(mut config) = unless_refused::<HashMap<String, String>>(config)? {
             return Ok(config.remove(name));
         }
         let info = cmd("INFO").query_async(&mut self.connection).await;
-        let info: Option<InfoDict> = unless_refused(info)?;
+        let info = unless_refused::<InfoDict>(info)?;
         Ok(info.and_then(|info| info.get(in_info)))
     }
 }

@@ -18,7 +18,7 @@ mod token;
 mod use_record;
 
 pub use admin::RedisApiKeyStore;
-pub use connection::{RedisEndpoint, RedisEndpointError, RedisTls};
+pub use connection::{RedisClientCertificate, RedisEndpoint, RedisEndpointError, RedisTls};
 pub use diagnosis::{diagnose, diagnose_administration};
 pub use lookup::RedisApiKeyDirectory;
 pub use settings::RedisSettings;

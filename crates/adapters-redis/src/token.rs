@@ -11,8 +11,11 @@ use crate::{
     keyspace::{self, RedisFailure},
 };
 
+pub(crate) const ID: &str = "id";
+pub(crate) const LABEL: &str = "label";
+pub(crate) const SCOPES: &str = "scopes";
 /// The fields that describe the API key of a token.
-pub(crate) const KEY_FIELDS: [&str; 3] = ["id", "label", "scopes"];
+const KEY_FIELDS: [&str; 3] = [ID, LABEL, SCOPES];
 
 /// The result of a lookup.
 #[derive(Debug, Clone)]
@@ -28,21 +31,15 @@ pub(crate) async fn find(mut connection: Connection, name: &str) -> keyspace::Re
     // The time to live is counted from before the query: an entry expires early, never late.
     let sent = Instant::now();
     let mut query = pipe();
-    query
-        .cmd("HMGET")
-        .arg(name)
-        .arg(&KEY_FIELDS)
-        .cmd("PTTL")
-        .arg(name);
+    query.cmd("HMGET").arg(name).arg(&KEY_FIELDS);
+    query.cmd("PTTL").arg(name);
     let (fields, ttl): ([Option<String>; 3], i64) = query.query_async(&mut connection).await?;
     // -1: the token does not expire. -2: it does not exist.
     let key = if ttl == -2 { None } else { parse_key(fields)? };
-    let expires = u64::try_from(ttl)
-        .ok()
-        .map(|milliseconds| sent + Duration::from_millis(milliseconds));
+    let time_to_live = u64::try_from(ttl).ok().map(Duration::from_millis);
     Ok(TokenRecord {
         key: key.map(Arc::new),
-        expires,
+        expires: time_to_live.map(|time| sent + time),
     })
 }
 

@@ -5,7 +5,7 @@
 //! backwards, and `ZADD NX` never changes the beginning: instances can write in any order, and can repeat a write. The
 //! names lie outside of the prefix that invalidations follow, so a write invalidates nothing.
 
-use std::{collections::HashMap, iter::zip, time::SystemTime};
+use std::time::SystemTime;
 
 use animal_store_adapter_kit::{ApiKeyUseRecord, PendingUses, UseStore};
 use animal_store_app::{
@@ -13,7 +13,9 @@ use animal_store_app::{
     ports::{ApiKeyUse, RecordedUses},
 };
 use prometheus_client::registry::Registry;
-use redis::{RedisResult, SortedSetAddOptions, UpdateCheck, pipe};
+use redis::{
+    AsyncTypedCommands, Pipeline, RedisResult, SortedSetAddOptions, UpdateCheck, cmd, pipe,
+};
 use tokio::task::JoinHandle;
 
 use crate::{
@@ -55,54 +57,53 @@ impl UseStore for RedisApiKeyUses {
 
     async fn write(&self, uses: &PendingUses, now: i64) -> Result<(), String> {
         let keyspace = &self.0;
-        let mut commands = pipe();
-        let since = keyspace.uses("since");
-        let begins = SortedSetAddOptions::add_only();
-        commands.zadd_options(since, BEGINNING, now, &begins);
-        let later = SortedSetAddOptions::add_or_update(Some(UpdateCheck::GT));
-        for (kind, times) in uses.iter() {
-            let scores: Vec<_> = times.iter().map(|(id, time)| (time, id.as_str())).collect();
-            for scores in scores.chunks(KEYS_PER_COMMAND) {
-                commands.zadd_multiple_options(keyspace.last_uses(kind), scores, &later);
-            }
-        }
-        let mut connection = keyspace
-            .connect()
-            .await
-            .map_err(|failure| keyspace.describe(&failure))?;
+        let connected = keyspace.connect().await;
+        let mut connection = connected.map_err(|failure| keyspace.describe(&failure))?;
+        let commands = write_commands(keyspace, uses, now);
         let written = commands.exec_async(&mut connection).await;
         written.map_err(|error| describe(&keyspace.endpoint, &error, &keyspace.uses("*")))
     }
 }
 
+fn write_commands(keyspace: &Keyspace, uses: &PendingUses, now: i64) -> Pipeline {
+    let mut commands = pipe();
+    let begins = SortedSetAddOptions::add_only();
+    commands.zadd_options(keyspace.uses("since"), BEGINNING, now, &begins);
+    let later = SortedSetAddOptions::add_or_update(Some(UpdateCheck::GT));
+    for (kind, times) in uses.iter() {
+        let name = keyspace.last_uses(kind);
+        let scores: Vec<_> = times.iter().map(|(id, time)| (time, id.as_str())).collect();
+        for scores in scores.chunks(KEYS_PER_COMMAND) {
+            commands.zadd_multiple_options(&name, scores, &later);
+        }
+    }
+    commands
+}
+
 /// Reads the last uses of the keys in the index.
 pub(crate) async fn read(keyspace: &Keyspace) -> keyspace::Result<RecordedUses> {
     let mut connection = keyspace.connect().await?;
-    let mut query = pipe();
-    query.zrange_withscores(keyspace.uses("since"), 0, -1);
+    let mut uses = RecordedUses::default();
+    let since = read_scores(&mut connection, &keyspace.uses("since")).await?;
+    uses.since = since.first().map(|(_, score)| time(*score));
     for kind in ApiKeyUse::ALL {
-        query.zrange_withscores(keyspace.last_uses(kind), 0, -1);
-    }
-    // After the uses: a key that was used is in the index, unless it was revoked or has expired.
-    query.hgetall(&keyspace.index);
-    let (since, requests, get_pet, index): (Scores, Scores, Scores, HashMap<String, String>) =
-        query.query_async(&mut connection).await?;
-
-    let mut uses = RecordedUses {
-        since: since.first().map(|(_, score)| time(*score)),
-        last: HashMap::new(),
-    };
-    for (kind, scores) in zip(ApiKeyUse::ALL, [requests, get_pet]) {
-        for (id, score) in scores {
-            let Ok(key) = ApiKeyId::parse(&id) else {
-                continue;
-            };
-            if index.contains_key(&id) {
-                uses.last.insert((key, kind), time(score));
+        for (id, score) in read_scores(&mut connection, &keyspace.last_uses(kind)).await? {
+            if let Ok(id) = ApiKeyId::parse(&id) {
+                uses.last.insert((id, kind), time(score));
             }
         }
     }
+    // After the uses: a key that was used is in the index, unless it was revoked or has expired.
+    let index = connection.hgetall(&keyspace.index).await?;
+    uses.last
+        .retain(|(id, _), _| index.contains_key(id.as_str()));
     Ok(uses)
+}
+
+async fn read_scores(connection: &mut Connection, name: &str) -> RedisResult<Scores> {
+    let mut query = cmd("ZRANGE");
+    query.arg(name).arg(0).arg(-1).arg("WITHSCORES");
+    query.query_async(connection).await
 }
 
 /// Deletes the uses of a key.

@@ -51,36 +51,46 @@ impl Keyspace {
 
 /// Returns the member of an entry. The user and the machine are last: they may contain anything.
 fn member(entry: &AuditEntry) -> String {
-    let time = |time: Option<SystemTime>| time.map(|time| milliseconds(time).to_string());
-    let parts = [
-        milliseconds(entry.at).to_string(),
-        entry.change.clone(),
-        entry.key.id.to_string(),
-        entry.key.label.as_str().to_owned(),
-        entry.key.scopes.to_string(),
-        time(entry.expires).unwrap_or_default(),
-        time(entry.old_token_ends).unwrap_or_default(),
-        entry.by.clone(),
-    ];
-    parts.join("\t")
+    let ApiKey { id, label, scopes } = &entry.key;
+    let at = milliseconds(entry.at);
+    let expires = optional_time(entry.expires);
+    let old_token_ends = optional_time(entry.old_token_ends);
+    format!(
+        "{at}\t{}\t{id}\t{label}\t{scopes}\t{expires}\t{old_token_ends}\t{}",
+        entry.change, entry.by
+    )
+}
+
+fn optional_time(time: Option<SystemTime>) -> String {
+    time.map(|time| milliseconds(time).to_string())
+        .unwrap_or_default()
 }
 
 /// Returns the entry of a member. It is safe to print.
 fn parse(member: &str) -> keyspace::Result<AuditEntry> {
-    let malformed =
-        |problem| RedisFailure::Corrupt(format!("an entry of the audit log: {problem}"));
     let parts: Vec<_> = member.splitn(8, '\t').collect();
     let [at, change, id, label, scopes, expires, old_token_ends, by] = parts[..] else {
         return Err(malformed("a part is missing"));
     };
-    let time = |text: &str| text.parse().ok().map(from_milliseconds);
-    let printable = |text: &str| text.replace(char::is_control, "?");
-    Ok(AuditEntry {
-        at: time(at).ok_or_else(|| malformed("the time is malformed"))?,
-        by: printable(by),
-        change: printable(change),
+    let Some(at) = parse_time(at) else {
+        return Err(malformed("the time is malformed"));
+    };
+    let entry = AuditEntry {
+        at,
+        by: by.to_owned(),
+        change: change.to_owned(),
         key: ApiKey::from_stored(id, label, scopes).map_err(malformed)?,
-        expires: time(expires),
-        old_token_ends: time(old_token_ends),
-    })
+        expires: parse_time(expires),
+        old_token_ends: parse_time(old_token_ends),
+    };
+    Ok(entry.printable())
+}
+
+fn parse_time(text: &str) -> Option<SystemTime> {
+    let time = text.parse().ok()?;
+    Some(from_milliseconds(time))
+}
+
+fn malformed(problem: &str) -> RedisFailure {
+    RedisFailure::Corrupt(format!("an entry of the audit log: {problem}"))
 }

@@ -84,34 +84,40 @@ impl Keyspace {
     ) -> Pipeline {
         let mut commands = pipe();
         let old = before.map_or(&[][..], |key| &key.tokens);
-        let new = after.map_or(&[][..], |key| &key.tokens);
+        let mut digests = Vec::new();
+        if let Some(IssuedApiKey { key, tokens }) = after {
+            for token in tokens {
+                digests.push(hex::encode(token.digest.0));
+                if !old.contains(token) {
+                    self.set_token(&mut commands, key, token);
+                }
+            }
+        }
         for token in old {
-            if new.iter().all(|new| new.digest != token.digest) {
+            if !digests.contains(&hex::encode(token.digest.0)) {
                 commands.del(self.token(&token.digest)).ignore();
             }
         }
-        if let Some(after) = after {
-            for token in new.iter().filter(|token| !old.contains(token)) {
-                self.set_token(&mut commands, &after.key, token);
-            }
-        }
-        let digests = new.iter().map(|token| hex::encode(token.digest.0));
-        let entry = digests.collect::<Vec<_>>().join(" ");
         // An entry without digests is removed as that of an expired key.
+        let entry = digests.join(" ");
         commands.hset(&self.index, id, entry).ignore();
         commands
     }
 
     /// Returns the command that deletes a key with this entry.
     pub(super) fn delete(&self, id: &str, entry: &str, condition: Delete) -> Cmd {
-        let tokens: Vec<_> = digests(entry).map(|digest| self.token(&digest)).collect();
-        let mut script = cmd("EVAL");
-        script.arg(DELETE_KEY).arg(1 + tokens.len());
-        script.arg(&self.index).arg(tokens);
-        script.arg(id).arg(entry).arg(match condition {
+        let mut names = vec![self.index.clone()];
+        for digest in digests(entry) {
+            names.push(self.token(&digest));
+        }
+        let condition = match condition {
             Delete::Always => "",
             Delete::IfExpired => "expired",
-        });
+        };
+        let mut script = cmd("EVAL");
+        script.arg(DELETE_KEY);
+        script.arg(names.len()).arg(names);
+        script.arg(id).arg(entry).arg(condition);
         script
     }
 }

@@ -8,12 +8,9 @@ use redis::{Pipeline, RedisError, RedisResult, Value, from_redis_value, pipe};
 use crate::{
     connection::Connection,
     keyspace::{self, Keyspace, RedisFailure},
-    token::{KEY_FIELDS, parse_key},
+    token::{ID, LABEL, SCOPES, parse_key},
 };
 
-const ID: &str = KEY_FIELDS[0];
-const LABEL: &str = KEY_FIELDS[1];
-const SCOPES: &str = KEY_FIELDS[2];
 const LAST_FOUR: &str = "last4";
 /// Milliseconds since 1970.
 const CREATED: &str = "created";
@@ -62,20 +59,17 @@ impl Keyspace {
     /// Adds the commands that store a token, or another expiry of it.
     pub(super) fn set_token(&self, commands: &mut Pipeline, key: &ApiKey, token: &IssuedToken) {
         let name = self.token(&token.digest);
-        let mut fields = vec![
-            (ID, key.id.to_string()),
-            (LABEL, key.label.as_str().to_owned()),
-            (SCOPES, key.scopes.to_string()),
-            (LAST_FOUR, token.last_four.clone()),
-            (CREATED, milliseconds(token.created).to_string()),
-        ];
-        let expires = token.expires.map(milliseconds);
-        if let Some(expires) = expires {
-            fields.push((EXPIRES, expires.to_string()));
-        }
+        let scopes = key.scopes.to_string();
         // `hset_multiple` of the driver sends HMSET, which needs a permission of its own.
-        commands.cmd("HSET").arg(&name).arg(fields).ignore();
-        if let Some(expires) = expires {
+        let hash = commands.cmd("HSET").arg(&name);
+        hash.arg(ID).arg(key.id.as_str());
+        hash.arg(LABEL).arg(key.label.as_str());
+        hash.arg(SCOPES).arg(scopes);
+        hash.arg(LAST_FOUR).arg(&token.last_four);
+        hash.arg(CREATED).arg(milliseconds(token.created));
+        hash.ignore();
+        if let Some(expires) = token.expires.map(milliseconds) {
+            commands.hset(&name, EXPIRES, expires).ignore();
             commands.pexpire_at(name, expires).ignore();
         }
     }
@@ -92,12 +86,20 @@ fn parse(
     };
     let last_four = last_four.unwrap_or_default();
     let created = parse_time(created)?.unwrap_or_default();
-    let token = IssuedToken::from_stored(digest, last_four, created, parse_time(expires)?);
-    let token = token.map_err(RedisFailure::corrupt)?;
-    Ok(Some(StoredToken { key, token }))
+    let expires = parse_time(expires)?;
+    let token = IssuedToken::from_stored(digest, last_four, created, expires);
+    Ok(Some(StoredToken {
+        key,
+        token: token.map_err(RedisFailure::corrupt)?,
+    }))
 }
 
-fn parse_time(text: Option<String>) -> keyspace::Result<Option<i64>> {
-    let time = text.map(|text| text.parse()).transpose();
-    time.map_err(|_| RedisFailure::corrupt("a field is malformed"))
+fn parse_time(field: Option<String>) -> keyspace::Result<Option<i64>> {
+    let Some(text) = field else {
+        return Ok(None);
+    };
+    match text.parse() {
+        Ok(time) => Ok(Some(time)),
+        Err(_) => Err(RedisFailure::corrupt("a field is malformed")),
+    }
 }

@@ -17,11 +17,11 @@ impl RedisEndpoint {
         let Some(sentinels) = &self.sentinels else {
             return Ok(self.clone());
         };
-        let found = time::timeout(timeout, sentinels.find_master(timeout)).await;
-        let reason = match found.map(|found| found.and_then(|master| self.at(master))) {
+        let find = async { self.at(sentinels.find_master(timeout).await?) };
+        let reason = match time::timeout(timeout, find).await {
             Ok(Ok(master)) => return Ok(master),
             Ok(Err(error)) if !error.is_timeout() => text(&error),
-            Ok(Err(_)) | Err(_) => "too few Sentinels responded in time".to_owned(),
+            _ => "too few Sentinels responded in time".to_owned(),
         };
         Err(format!(
             "the master {self} is not known: {reason}; see \"Sentinel\" in docs/operations/redis.md"
@@ -62,14 +62,14 @@ impl RedisEndpoint {
 /// that `CLIENT LIST` shows as well. Every user may execute `HELLO`; `ROLE` and `CLIENT SETNAME` would need
 /// permissions.
 pub(crate) async fn check_role(mut connection: MultiplexedConnection) -> RedisResult<()> {
-    let hello = cmd("HELLO")
-        .arg(3)
-        .arg("SETNAME")
-        .arg(CLIENT_NAME)
-        .query_async(&mut connection)
-        .await;
-    let role = hello.map(|mut hello: HashMap<String, Value>| hello.remove("role"))?;
-    let problem = match role.map(from_redis_value::<String>).transpose()?.as_deref() {
+    let mut query = cmd("HELLO");
+    query.arg(3).arg("SETNAME").arg(CLIENT_NAME);
+    let mut hello: HashMap<String, Value> = query.query_async(&mut connection).await?;
+    let role: Option<String> = match hello.remove("role") {
+        Some(role) => from_redis_value(role)?,
+        None => None,
+    };
+    let problem = match role.as_deref() {
         Some("master") => return Ok(()),
         None => "the server is a Sentinel: the URL must begin with redis+sentinel://",
         Some(_) => "the server is a replica; connect to the master",
@@ -97,7 +97,7 @@ pub(crate) fn describe(endpoint: &RedisEndpoint, error: &RedisError, names: &str
         format!("Redis at {endpoint} refused the login of the user {user:?} (WRONGPASS); {advice}")
     } else if error.is_timeout() {
         format!("Redis at {endpoint} did not respond in time")
-    } else if error.is_connection_dropped() && !error.is_connection_refusal() {
+    } else if is_closed(error) {
         format!("Redis at {endpoint} closed the connection")
     } else {
         format!("Redis at {endpoint}: {text}")
@@ -105,44 +105,46 @@ pub(crate) fn describe(endpoint: &RedisEndpoint, error: &RedisError, names: &str
 }
 
 fn describe_connect(endpoint: &RedisEndpoint, error: &RedisError) -> String {
-    let hint = match error.kind() {
+    match error.kind() {
         ErrorKind::RESP3NotSupported => {
-            return format!(
-                "Redis at {endpoint} does not support RESP3: version 6.0 or later is required"
-            );
+            format!("Redis at {endpoint} does not support RESP3: version 6.0 or later is required")
         }
         ErrorKind::Parse | ErrorKind::UnexpectedReturnType => {
-            return format!(
-                "the server at {endpoint} does not respond like Redis: check the address"
-            );
+            format!("the server at {endpoint} does not respond like Redis: check the address")
         }
-        _ if error.is_timeout() && endpoint.uses_tls() => {
-            "; if it does not use TLS, the URL must begin with redis://"
-        }
-        _ if error.is_connection_dropped()
-            && !error.is_connection_refusal()
-            && !endpoint.uses_tls() =>
-        {
-            "; if it requires TLS, the URL must begin with rediss://"
-        }
-        _ if error.to_string().contains("peer certificate") => {
-            "; check keys.redis.tls_ca_file and the host in the URL"
-        }
-        _ if error.to_string().contains("fatal alert") => "; check keys.redis.tls_cert_file",
-        _ => "",
-    };
-    describe(endpoint, error, "") + hint
+        _ => describe(endpoint, error, "") + tls_hint(endpoint, error),
+    }
+}
+
+fn tls_hint(endpoint: &RedisEndpoint, error: &RedisError) -> &'static str {
+    let text = error.to_string();
+    if error.is_timeout() && endpoint.uses_tls() {
+        "; if it does not use TLS, the URL must begin with redis://"
+    } else if is_closed(error) && !endpoint.uses_tls() {
+        "; if it requires TLS, the URL must begin with rediss://"
+    } else if text.contains("peer certificate") {
+        "; check keys.redis.tls_ca_file and the host in the URL"
+    } else if text.contains("fatal alert") {
+        "; check keys.redis.tls_cert_file"
+    } else {
+        ""
+    }
+}
+
+/// Returns whether the server closed a connection that it had accepted.
+fn is_closed(error: &RedisError) -> bool {
+    error.is_connection_dropped() && !error.is_connection_refusal()
 }
 
 /// Returns the first error reply in the words of Redis, otherwise the words of the driver or the system.
 fn text(error: &RedisError) -> String {
     let replies = error.clone().into_server_errors().unwrap_or_default();
-    match replies.first() {
-        Some((_, reply)) => format!("{} {}", reply.code(), reply.details().unwrap_or_default())
-            .trim_end()
-            .to_owned(),
-        None => error
-            .detail()
-            .map_or_else(|| error.to_string(), str::to_owned),
+    if let Some((_, reply)) = replies.first() {
+        let text = format!("{} {}", reply.code(), reply.details().unwrap_or_default());
+        return text.trim_end().to_owned();
+    }
+    match error.detail() {
+        Some(detail) => detail.to_owned(),
+        None => error.to_string(),
     }
 }

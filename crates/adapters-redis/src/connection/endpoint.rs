@@ -2,27 +2,21 @@ use std::{fmt, sync::Arc};
 
 use animal_store_adapter_kit::is_this_machine;
 use redis::{
-    Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, ProtocolVersion, RedisResult,
-    TlsCertificates, io::tcp::TcpSettings,
+    Client, ConnectionAddr, ConnectionInfo, ProtocolVersion, RedisResult, TlsCertificates,
+    io::tcp::TcpSettings,
 };
-use rustls::{
-    Error as TlsError, RootCertStore,
-    crypto::ring::default_provider,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
-    sign::CertifiedKey,
-};
+use rustls::crypto::ring::default_provider;
 use secrecy::{ExposeSecret, SecretString};
-use thiserror::Error;
 
-use self::RedisEndpointError::{Authority, Certificate, NoTls, PrivateKey, Url};
 use super::{
+    error::RedisEndpointError::{self, NoTls, Url},
     sentinels::{Master, Sentinel, Sentinels},
+    tls::RedisTls,
     url::{Service, parse_url},
 };
 
 /// Name of each connection and of its library in `CLIENT LIST`.
 pub(super) const CLIENT_NAME: &str = "animal-store";
-const INVALID_CERTIFICATE: &str = "contains a certificate that is not valid";
 
 /// A Redis server and how to connect to it.
 #[derive(Clone)]
@@ -30,39 +24,6 @@ pub struct RedisEndpoint {
     pub(super) client: Arc<Client>,
     /// They know the address of the server. The client has the rest.
     pub(super) sentinels: Option<Arc<Sentinels>>,
-}
-
-/// Certificates for TLS, in PEM.
-#[derive(Debug, Clone, Default)]
-pub struct RedisTls {
-    /// Authorities that may have signed the server's certificate. `None`: the authorities of the system.
-    pub authority: Option<String>,
-    /// The client's certificate and its private key, for a server that requires them.
-    pub client: Option<(String, SecretString)>,
-}
-
-/// The endpoint is not valid. The messages follow the name of a setting, and contain no secret.
-#[derive(Debug, PartialEq, Eq, Error)]
-pub enum RedisEndpointError {
-    /// This part of the URL is wrong.
-    #[error(
-        "{0}; it must be redis://[user:password@]host[:port][/database], rediss://… for TLS, \
-         redis+sentinel://[user:password@]host[:port],…/service[/database], or \
-         unix:///path[?db=number&user=name&pass=password]"
-    )]
-    Url(&'static str),
-    /// Certificates are given for a connection without TLS.
-    #[error("must begin with rediss:// if certificates are given")]
-    NoTls,
-    /// The certificate authorities cannot be used.
-    #[error("{0}")]
-    Authority(&'static str),
-    /// The client's certificate cannot be used.
-    #[error("{0}")]
-    Certificate(&'static str),
-    /// The private key of the client's certificate cannot be used.
-    #[error("{0}")]
-    PrivateKey(&'static str),
 }
 
 impl RedisEndpoint {
@@ -153,40 +114,6 @@ impl fmt::Debug for RedisEndpoint {
     }
 }
 
-impl RedisTls {
-    /// Checks the certificates, also if there is no URL to use them with. The driver reports an unusable certificate
-    /// when it connects, or not at all.
-    ///
-    /// # Errors
-    /// The first one that cannot be used.
-    pub fn check(&self) -> Result<(), RedisEndpointError> {
-        if let Some(authority) = &self.authority {
-            let mut store = RootCertStore::empty();
-            for certificate in certificates(authority).map_err(Authority)? {
-                store
-                    .add(certificate)
-                    .map_err(|_| Authority(INVALID_CERTIFICATE))?;
-            }
-        }
-        match &self.client {
-            Some((certificate, key)) => check_client(certificate, key),
-            None => Ok(()),
-        }
-    }
-
-    fn certificates(self) -> Result<TlsCertificates, RedisEndpointError> {
-        self.check()?;
-        let client_tls = self.client.map(|(certificate, key)| ClientTlsConfig {
-            client_cert: certificate.into_bytes(),
-            client_key: key.expose_secret().as_bytes().to_vec(),
-        });
-        Ok(TlsCertificates {
-            root_cert: self.authority.map(String::into_bytes),
-            client_tls,
-        })
-    }
-}
-
 fn uses_tls(info: &ConnectionInfo) -> bool {
     matches!(info.addr(), ConnectionAddr::TcpTls { .. })
 }
@@ -213,35 +140,6 @@ fn open_sentinels(
         service: service.name,
         members,
     })
-}
-
-fn check_client(certificate: &str, key: &SecretString) -> Result<(), RedisEndpointError> {
-    let chain = certificates(certificate).map_err(Certificate)?;
-    let key = PrivateKeyDer::from_pem_slice(key.expose_secret().as_bytes()).map_err(|_| {
-        PrivateKey("contains no private key in PEM format; a key that is protected by a password is not supported")
-    })?;
-    match CertifiedKey::from_der(chain, key, &default_provider()) {
-        Ok(_) => Ok(()),
-        Err(TlsError::InconsistentKeys(_)) => Err(PrivateKey(
-            "contains the private key of another certificate",
-        )),
-        Err(TlsError::InvalidCertificate(_)) => Err(Certificate(INVALID_CERTIFICATE)),
-        Err(_) => Err(PrivateKey(
-            "contains a private key that is not valid, or not of a supported kind",
-        )),
-    }
-}
-
-/// Returns the certificates in a text: at least one. The parser's own messages repeat parts of the text.
-fn certificates(text: &str) -> Result<Vec<CertificateDer<'static>>, &'static str> {
-    let certificates =
-        CertificateDer::pem_slice_iter(text.as_bytes()).collect::<Result<Vec<_>, _>>();
-    let certificates = certificates.map_err(|_| INVALID_CERTIFICATE)?;
-    if certificates.is_empty() {
-        Err("contains no certificate in PEM format")
-    } else {
-        Ok(certificates)
-    }
 }
 
 #[cfg(test)]

@@ -53,7 +53,8 @@ impl Sentinels {
                 Err(error) => failure = error,
                 Ok(master) => {
                     named.push(master.clone());
-                    if named.iter().filter(|other| **other == master).count() > count / 2 {
+                    let votes = named.iter().filter(|other| **other == master);
+                    if votes.count() > count / 2 {
                         return Ok(master);
                     }
                 }
@@ -64,12 +65,15 @@ impl Sentinels {
 
     /// Returns the address of the service's master, if it is up.
     fn master(&self, entries: &[Entry]) -> RedisResult<Master> {
-        let is_of_service = |entry: &&Entry| entry.get("name") == Some(&self.service);
-        let mut masters = entries.iter().filter(is_of_service);
-        masters.find_map(address).ok_or_else(|| {
-            let problem = "a Sentinel knows no master of this name that is up";
-            (ErrorKind::Client, "no master", problem.to_owned()).into()
-        })
+        for entry in entries {
+            if entry.get("name") == Some(&self.service)
+                && let Some(master) = address(entry)
+            {
+                return Ok(master);
+            }
+        }
+        let problem = "a Sentinel knows no master of this name that is up";
+        Err((ErrorKind::Client, "no master", problem.to_owned()).into())
     }
 }
 
@@ -120,9 +124,11 @@ fn address(entry: &Entry) -> Option<Master> {
 /// Prints the service and the addresses: the rest may be secret.
 impl fmt::Display for Sentinels {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let address =
-            |member: &Arc<Sentinel>| member.client.get_connection_info().addr().to_string();
-        let addresses: Vec<_> = self.members.iter().map(address).collect();
+        let mut addresses = Vec::new();
+        for member in &self.members {
+            let info = member.client.get_connection_info();
+            addresses.push(info.addr().to_string());
+        }
         write!(formatter, "{} of {}", self.service, addresses.join(","))
     }
 }

@@ -1,6 +1,8 @@
 //! The URL of a server, or of the Sentinels that know it. The messages of errors do not repeat any part of the URL: a
 //! password with a special character may be in each.
 
+use std::borrow::Cow;
+
 use redis::{
     ConnectionInfo, IntoConnectionInfo, ProtocolVersion, RedisConnectionInfo, parse_redis_url,
 };
@@ -35,31 +37,20 @@ pub(super) fn parse_url(text: &str) -> Result<ParsedUrl, &'static str> {
 /// Parses `[user:password@]host[:port],…/service[/database][?sentinel_user=…&sentinel_password=…]`.
 fn parse_service(scheme: &str, rest: &str) -> Result<ParsedUrl, &'static str> {
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let (login, hosts) = authority.split_at(authority.rfind('@').map_or(0, |at| at + 1));
+    let hosts_start = authority.rfind('@').map_or(0, |at| at + 1);
+    let (login, hosts) = authority.split_at(hosts_start);
+    // The driver parses a URL with one host.
     let first = hosts.split(',').next().unwrap_or_default();
     let mut url = parse_redis_url(&format!("{scheme}://{login}{first}/{path}")).ok_or(NO_URL)?;
-    // With RESP3, the reason for a refused login is that of the server.
-    let mut login = RedisConnectionInfo::default().set_protocol(ProtocolVersion::RESP3);
-    for (name, value) in url.query_pairs() {
-        login = match &*name {
-            "sentinel_user" if login.username().is_none() => login.set_username(value),
-            "sentinel_password" if login.password().is_none() => login.set_password(value),
-            _ => return Err(WRONG_OPTION),
-        };
-    }
-    check_login(&login)?;
+    let sentinel_login = parse_sentinel_login(url.query_pairs())?;
     let mut sentinels = Vec::new();
     for host in hosts.split(',') {
         let sentinel = parse_sentinel(scheme, host)?;
-        sentinels.push(sentinel.set_redis_settings(login.clone()));
+        sentinels.push(sentinel.set_redis_settings(sentinel_login.clone()));
     }
     let path = url.path().trim_start_matches('/').to_owned();
     let (name, database) = path.split_once('/').unwrap_or((&path, ""));
-    if name.is_empty()
-        || !name
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
-    {
+    if !is_service_name(name) {
         return Err("has no valid name of a service behind the Sentinels");
     }
     url.set_path(database);
@@ -71,6 +62,28 @@ fn parse_service(scheme: &str, rest: &str) -> Result<ParsedUrl, &'static str> {
             sentinels,
         }),
     })
+}
+
+fn parse_sentinel_login<'a>(
+    options: impl Iterator<Item = (Cow<'a, str>, Cow<'a, str>)>,
+) -> Result<RedisConnectionInfo, &'static str> {
+    // With RESP3, the reason for a refused login is that of the server.
+    let mut login = RedisConnectionInfo::default().set_protocol(ProtocolVersion::RESP3);
+    for (name, value) in options {
+        login = match &*name {
+            "sentinel_user" if login.username().is_none() => login.set_username(value),
+            "sentinel_password" if login.password().is_none() => login.set_password(value),
+            _ => return Err(WRONG_OPTION),
+        };
+    }
+    check_login(&login)?;
+    Ok(login)
+}
+
+fn is_service_name(name: &str) -> bool {
+    let is_allowed =
+        |character: char| character.is_ascii_alphanumeric() || "-._".contains(character);
+    !name.is_empty() && name.chars().all(is_allowed)
 }
 
 fn parse_sentinel(scheme: &str, host: &str) -> Result<ConnectionInfo, &'static str> {

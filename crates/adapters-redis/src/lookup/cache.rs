@@ -33,10 +33,17 @@ pub(crate) struct Cache {
 pub(crate) type LookupOutcome = keyspace::Result<TokenRecord>;
 pub(crate) type OutcomeReceiver = watch::Receiver<Option<LookupOutcome>>;
 
+/// A lookup that a request has joined.
+pub(crate) struct JoinedLookup {
+    pub(crate) outcome: OutcomeReceiver,
+    /// The lookup, if this request has registered it.
+    pub(crate) pending: Option<PendingLookup>,
+}
+
 /// A registered lookup that has to query Redis. If it is dropped unfinished, the requests that joined it fail.
 pub(crate) struct PendingLookup {
     cache: Arc<Cache>,
-    digest: ApiKeyDigest,
+    pub(crate) digest: ApiKeyDigest,
     outcome: watch::Sender<Option<LookupOutcome>>,
     _permit: OwnedSemaphorePermit,
 }
@@ -53,37 +60,47 @@ impl Cache {
 
     /// Returns the record of a token, or `None` if Redis has to be queried.
     pub(crate) fn get(&self, digest: &ApiKeyDigest, now: Instant) -> Option<TokenRecord> {
-        let record = self
-            .known
-            .get(digest)
-            .or_else(|| self.unknown.get(digest))?;
-        record
-            .expires
-            .is_none_or(|expires| now < expires)
-            .then_some(record)
+        let known = self.known.get(digest);
+        let record = known.or_else(|| self.unknown.get(digest))?;
+        let is_valid = record.expires.is_none_or(|expires| now < expires);
+        is_valid.then_some(record)
     }
 
     /// Joins the lookup of this token that is in flight, or registers one. Fails if the bound on lookups is reached.
-    pub(crate) fn start_lookup(
+    pub(crate) fn join_lookup(
         self: &Arc<Self>,
         digest: ApiKeyDigest,
-    ) -> Result<(OutcomeReceiver, Option<PendingLookup>), TryAcquireError> {
+    ) -> Result<JoinedLookup, TryAcquireError> {
         let mut in_flight = self.in_flight();
-        if let Some(receiver) = in_flight.get(&digest) {
-            return Ok((receiver.clone(), None));
+        if let Some(outcome) = in_flight.get(&digest) {
+            return Ok(JoinedLookup {
+                outcome: outcome.clone(),
+                pending: None,
+            });
         }
         let permit = Arc::clone(&self.permits).try_acquire_owned()?;
-        let (outcome, receiver) = watch::channel(None);
-        in_flight.insert(digest, receiver.clone());
-        Ok((
-            receiver,
-            Some(PendingLookup {
-                cache: Arc::clone(self),
-                digest,
-                outcome,
-                _permit: permit,
-            }),
-        ))
+        let (sender, outcome) = watch::channel(None);
+        in_flight.insert(digest, outcome.clone());
+        let pending = PendingLookup {
+            cache: Arc::clone(self),
+            digest,
+            outcome: sender,
+            _permit: permit,
+        };
+        Ok(JoinedLookup {
+            outcome,
+            pending: Some(pending),
+        })
+    }
+
+    fn insert(&self, digest: ApiKeyDigest, record: TokenRecord) {
+        if record.key.is_some() {
+            self.unknown.remove(&digest);
+            self.known.insert(digest, record);
+        } else {
+            self.known.remove(&digest);
+            self.unknown.insert(digest, record);
+        }
     }
 
     /// Removes a token that was changed.
@@ -113,17 +130,9 @@ impl PendingLookup {
     /// Sends the outcome to each request that waits, and caches the record unless the token was invalidated meanwhile.
     pub(crate) fn finish(self, outcome: LookupOutcome) {
         let mut in_flight = self.cache.in_flight();
-        if self.deregister(&mut in_flight)
-            && let Ok(record) = &outcome
-        {
-            let Cache { known, unknown, .. } = &*self.cache;
-            let (cache, other) = if record.key.is_some() {
-                (known, unknown)
-            } else {
-                (unknown, known)
-            };
-            other.remove(&self.digest);
-            cache.insert(self.digest, record.clone());
+        let was_registered = self.deregister(&mut in_flight);
+        if was_registered && let Ok(record) = &outcome {
+            self.cache.insert(self.digest, record.clone());
         }
         drop(in_flight);
         self.outcome.send_replace(Some(outcome));
@@ -131,8 +140,13 @@ impl PendingLookup {
 
     /// Returns whether the lookup was still registered: another one of the same token may be registered by now.
     fn deregister(&self, in_flight: &mut HashMap<ApiKeyDigest, OutcomeReceiver>) -> bool {
-        let is_own = |receiver: &OutcomeReceiver| receiver.same_channel(&self.outcome.subscribe());
-        in_flight.get(&self.digest).is_some_and(is_own) && in_flight.remove(&self.digest).is_some()
+        let own = self.outcome.subscribe();
+        let registered = in_flight.get(&self.digest);
+        let is_own = registered.is_some_and(|lookup| lookup.same_channel(&own));
+        if is_own {
+            in_flight.remove(&self.digest);
+        }
+        is_own
     }
 }
 

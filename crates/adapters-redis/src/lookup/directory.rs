@@ -8,7 +8,11 @@ use async_trait::async_trait;
 use prometheus_client::registry::Registry;
 use tokio::{runtime::Handle, task::JoinSet, time::timeout};
 
-use super::{session, state::LookupState};
+use super::{
+    cache::{LookupOutcome, OutcomeReceiver, PendingLookup},
+    session,
+    state::LookupState,
+};
 use crate::{
     concurrency::Instant,
     connection::RedisEndpoint,
@@ -64,24 +68,34 @@ impl RedisApiKeyDirectory {
 
     /// Queries Redis, or waits for the lookup of the same token that is in flight.
     async fn query(&self, digest: ApiKeyDigest) -> Result<TokenRecord, StoreFailure> {
-        let keyspace = &self.state.keyspace;
-        let started = self.state.cache.start_lookup(digest);
-        let (mut outcome, pending) = started.map_err(|_| StoreFailure::Overloaded)?;
-        if let Some(pending) = pending {
-            let state = Arc::clone(&self.state);
-            self.runtime.spawn(async move {
-                let name = state.keyspace.token(&digest);
-                let lookup = state.look_up(|connection| token::find(connection, &name));
-                pending.finish(lookup.await);
-            });
+        let joined = self.state.cache.join_lookup(digest);
+        let lookup = joined.map_err(|_| StoreFailure::Overloaded)?;
+        if let Some(pending) = lookup.pending {
+            self.run(pending);
         }
-        // The lookup has a timeout. This one applies if the runtime is too busy to enforce that, or is shut down.
+        let outcome = self.wait_for(lookup.outcome).await;
+        self.state.keyspace.checked(outcome)
+    }
+
+    fn run(&self, lookup: PendingLookup) {
+        let state = Arc::clone(&self.state);
+        self.runtime.spawn(async move {
+            let name = state.keyspace.token(&lookup.digest);
+            let found = state.look_up(|connection| token::find(connection, &name));
+            lookup.finish(found.await);
+        });
+    }
+
+    /// Waits for a lookup, which has a timeout. The longer one applies if the runtime is too busy to enforce that. A
+    /// runtime that is shut down drops the lookup.
+    async fn wait_for(&self, mut outcome: OutcomeReceiver) -> LookupOutcome {
+        let keyspace = &self.state.keyspace;
         let finished = outcome.wait_for(Option::is_some);
-        let outcome = match timeout(keyspace.timeout * 5 / 4, finished).await {
-            Ok(outcome) => outcome.ok().and_then(|outcome| outcome.clone()),
-            Err(_) => Some(Err(RedisFailure::Timeout)),
+        let Ok(finished) = timeout(keyspace.timeout * 5 / 4, finished).await else {
+            return Err(RedisFailure::Timeout);
         };
-        keyspace.checked(outcome.unwrap_or_else(|| Err(keyspace.not_connected())))
+        let outcome = finished.ok().and_then(|outcome| outcome.clone());
+        outcome.unwrap_or_else(|| Err(keyspace.not_connected()))
     }
 }
 
@@ -89,16 +103,18 @@ impl RedisApiKeyDirectory {
 impl ApiKeyDirectory for RedisApiKeyDirectory {
     async fn find(&self, digest: ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, StoreFailure> {
         let metrics = &self.state.metrics;
-        let record = if let Some(record) = self.cached(&digest) {
+        if let Some(record) = self.cached(&digest) {
             metrics.hits.inc();
-            record
-        } else {
-            metrics.misses.inc();
-            self.query(digest)
-                .await
-                .inspect_err(|error| metrics.failures.count(error))?
-        };
-        Ok(record.key)
+            return Ok(record.key);
+        }
+        metrics.misses.inc();
+        match self.query(digest).await {
+            Ok(record) => Ok(record.key),
+            Err(failure) => {
+                metrics.failures.count(&failure);
+                Err(failure)
+            }
+        }
     }
 
     fn find_in_memory(&self, digest: &ApiKeyDigest) -> Option<Arc<ApiKey>> {

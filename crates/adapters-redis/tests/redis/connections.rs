@@ -11,7 +11,8 @@ use std::{
 };
 
 use animal_store_adapters_redis::{
-    RedisApiKeyStore, RedisEndpoint, RedisEndpointError, RedisSettings, RedisTls,
+    RedisApiKeyStore, RedisClientCertificate, RedisEndpoint, RedisEndpointError, RedisSettings,
+    RedisTls,
 };
 use animal_store_app::ports::{ApiKeyStore, StoreFailure};
 use animal_store_test_servers::{Certificates, RedisServer};
@@ -173,11 +174,9 @@ fn read(path: &Path) -> String {
 pub(crate) fn tls(authority: Option<&Certificates>, client: Option<&Certificates>) -> RedisTls {
     RedisTls {
         authority: authority.map(|certificates| read(&certificates.authority)),
-        client: client.map(|certificates| {
-            (
-                read(&certificates.client),
-                read(&certificates.client_key).into(),
-            )
+        client: client.map(|certificates| RedisClientCertificate {
+            certificate: read(&certificates.client),
+            private_key: read(&certificates.client_key).into(),
         }),
     }
 }
@@ -241,7 +240,9 @@ async fn certificates_are_refused_without_tls_or_if_they_are_not_valid() {
         }
     }
     let good = tls(Some(certificates), Some(certificates));
-    let (certificate, key) = good.client.expect("a certificate");
+    let client = good.client.expect("a certificate");
+    let certificate = client.certificate;
+    let key = client.private_key;
     let authority = good.authority.expect("an authority");
     let foreign = read(&RedisServer::with_tls().certificates().client_key).into();
     let broken = "-----BEGIN CERTIFICATE-----\nhunter2=\n-----END CERTIFICATE-----\n".to_owned();
@@ -249,7 +250,10 @@ async fn certificates_are_refused_without_tls_or_if_they_are_not_valid() {
     let refused = |authority: &str, certificate: &str, key: &SecretString| {
         let tls = RedisTls {
             authority: Some(authority.to_owned()),
-            client: Some((certificate.to_owned(), key.clone())),
+            client: Some(RedisClientCertificate {
+                certificate: certificate.to_owned(),
+                private_key: key.clone(),
+            }),
         };
         let error = RedisEndpoint::parse(&"rediss://localhost".into(), tls).expect_err("not valid");
         assert!(

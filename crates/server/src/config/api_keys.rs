@@ -2,7 +2,9 @@
 
 use std::{net::SocketAddr, ops::RangeInclusive, time::Duration};
 
-use animal_store_adapters_redis::{RedisEndpoint, RedisEndpointError, RedisSettings, RedisTls};
+use animal_store_adapters_redis::{
+    RedisClientCertificate, RedisEndpoint, RedisEndpointError, RedisSettings, RedisTls,
+};
 use animal_store_app::ApiToken;
 use animal_store_settings::{
     Setting, Values, items,
@@ -240,10 +242,18 @@ fn read_tls(values: &mut Values) -> Option<RedisTls> {
     let authority = values.file(AUTHORITY, false);
     let certificate = values.file(CERTIFICATE, false);
     let private_key = values.file(PRIVATE_KEY, true);
-    let tls = RedisTls {
+    let mut tls = RedisTls {
         authority,
-        client: certificate.zip(private_key.map(SecretString::from)),
+        client: None,
     };
+    if let Some(certificate) = certificate
+        && let Some(private_key) = private_key
+    {
+        tls.client = Some(RedisClientCertificate {
+            certificate,
+            private_key: private_key.into(),
+        });
+    }
     check_endpoint(values, URL, tls.check())?;
     Some(tls)
 }

@@ -63,7 +63,11 @@ impl World {
             );
             return;
         }
-        let Ok((mut outcome, pending)) = cache.start_lookup(DIGEST) else {
+        let Ok(JoinedLookup {
+            mut outcome,
+            pending,
+        }) = cache.join_lookup(DIGEST)
+        else {
             return;
         };
         if let Some(pending) = pending {

@@ -6,14 +6,14 @@ use super::*;
 fn a_lookup_that_is_dropped_ends_for_its_token() {
     let cache = Arc::new(Cache::new(4, 4, 1));
     let digest = ApiKeyDigest([7; 32]);
-    let (joined, pending) = cache.start_lookup(digest).unwrap();
-    drop(pending);
+    let joined = cache.join_lookup(digest).unwrap();
+    drop(joined.pending);
     assert!(
-        joined.has_changed().is_err(),
+        joined.outcome.has_changed().is_err(),
         "a lookup that joined it learns of its end"
     );
     assert!(
-        cache.start_lookup(digest).unwrap().1.is_some(),
+        cache.join_lookup(digest).unwrap().pending.is_some(),
         "the next request queries Redis"
     );
 }
@@ -28,7 +28,7 @@ fn a_lookup_replaces_what_was_cached_for_its_token() {
         None,
         Some(Arc::new(api_key("other"))),
     ] {
-        let pending = cache.start_lookup(digest).unwrap().1.unwrap();
+        let pending = cache.join_lookup(digest).unwrap().pending.unwrap();
         pending.finish(Ok(TokenRecord {
             key: key.clone(),
             expires: None,
