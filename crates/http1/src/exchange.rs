@@ -94,13 +94,13 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Exchange<T> {
             if !self.wire.buffer().is_empty() && self.slot.state() == State::Idle {
                 self.slot.enter(State::Head);
             }
-            match (self.wire.read().await, self.slot.state()) {
-                (Ok(0), _) | (Err(End::Timeout | End::Stop), State::Idle) => return Ok(Head::End),
-                (Ok(_), _) => {}
-                (Err(End::Timeout), State::Head) => {
-                    return Ok(Head::Refused(StatusCode::REQUEST_TIMEOUT));
-                }
-                (Err(end), _) => return Err(end),
+            let is_idle = self.slot.state() == State::Idle;
+            match self.wire.read().await {
+                Ok(1..) => {}
+                Ok(0) => return Ok(Head::End),
+                Err(End::Timeout | End::Stop) if is_idle => return Ok(Head::End),
+                Err(End::Timeout) => return Ok(Head::Refused(StatusCode::REQUEST_TIMEOUT)),
+                Err(end) => return Err(end),
             }
         }
     }
@@ -164,16 +164,17 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Exchange<T> {
             end = self.wire.read_ahead() => return Err(end),
         };
         drop(call);
-        let (mut head, size, body) = match response {
-            Ok(response) => parts(response.into()),
-            Err(error) => parts(error.into()),
+        let mut parts = match response {
+            Ok(response) => Parts::of(response.into()),
+            Err(error) => Parts::of(error.into()),
         };
         if !is_complete || is_stream || !self.slot.pool.is_serving() {
-            head.head_mut().set_connection_type(ConnectionType::Close);
+            parts.close_connection();
         }
-        self.slot.enter(State::Response);
-        self.send(head, size, if is_head { Bytes::new() } else { body })
-            .await?;
+        if is_head {
+            parts.body = Bytes::new();
+        }
+        self.send(parts).await?;
         Ok(is_complete)
     }
 
@@ -182,16 +183,11 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Exchange<T> {
     fn ignore_upgrade(&mut self, head: &RequestHead) {
         let method = &head.method;
         let version = head.version;
-        let keeps_alive = head
-            .headers
-            .get_all(CONNECTION)
-            .flat_map(|value| value.as_bytes().split(|&byte| byte == b','))
-            .any(|option| {
-                option
-                    .trim_ascii()
-                    .eq_ignore_ascii_case(KEEP_ALIVE.as_bytes())
-            });
-        let option = if keeps_alive { KEEP_ALIVE } else { "" };
+        let option = if asks_keep_alive(head) {
+            KEEP_ALIVE
+        } else {
+            ""
+        };
         let plain = format!(
             "{method} / {version:?}\r\nHost:\r\nContent-Length: 0\r\nConnection: {option}\r\n\r\n"
         );
@@ -205,27 +201,21 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Exchange<T> {
         (self.slot.pool.settings.on_refusal)(client, status);
         // The last request does not change this response.
         self.codec = self.slot.pool.codec();
-        let mut response = Response::with_body(status, ());
-        response
-            .head_mut()
-            .set_connection_type(ConnectionType::Close);
-        self.slot.enter(State::Response);
-        self.send(response, BodySize::Sized(0), Bytes::new()).await
+        let mut parts = Parts::of(Response::with_body(status, Bytes::new()));
+        parts.close_connection();
+        self.send(parts).await
     }
 
     /// Sends a response. A file of the program is shared by all responses; a list belongs to its response, so its bytes
     /// are counted until the client has read them.
-    async fn send(
-        &mut self,
-        head: Response<()>,
-        size: BodySize,
-        mut body: Bytes,
-    ) -> Result<(), End> {
+    async fn send(&mut self, parts: Parts) -> Result<(), End> {
+        self.slot.enter(State::Response);
+        let mut body = parts.body;
         let copied = body.len().min(MAX_COPIED_BYTES);
         let mut bytes = BytesMut::with_capacity(HEAD_BYTES + copied);
-        self.codec
-            .encode(Message::Item((head, size)), &mut bytes)
-            .map_err(|_| End::Client)?;
+        let head = Message::Item((parts.head, parts.size));
+        let encoded = self.codec.encode(head, &mut bytes);
+        encoded.map_err(|_| End::Client)?;
         bytes.extend_from_slice(&body[..copied]);
         if body.len() > copied && body.is_unique() {
             self.slot.hold(body.len());
@@ -239,14 +229,38 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Exchange<T> {
     }
 }
 
-/// Every body of this service is in memory.
-fn parts<B: MessageBody>(response: Response<B>) -> (Response<()>, BodySize, Bytes) {
-    let (head, body) = response.into_parts();
-    let size = body.size();
-    (
-        head,
-        size,
-        body.try_into_bytes()
-            .unwrap_or_else(|_| unreachable!("a handler returned a stream")),
-    )
+/// The parts of a response.
+struct Parts {
+    head: Response<()>,
+    /// Size of the body that the head declares.
+    size: BodySize,
+    body: Bytes,
+}
+
+impl Parts {
+    fn of<B: MessageBody>(response: Response<B>) -> Self {
+        let (head, body) = response.into_parts();
+        let size = body.size();
+        let Ok(body) = body.try_into_bytes() else {
+            unreachable!("every body of the service is in memory")
+        };
+        Self { head, size, body }
+    }
+
+    fn close_connection(&mut self) {
+        let head = self.head.head_mut();
+        head.set_connection_type(ConnectionType::Close);
+    }
+}
+
+fn asks_keep_alive(head: &RequestHead) -> bool {
+    for value in head.headers.get_all(CONNECTION) {
+        for option in value.as_bytes().split(|&byte| byte == b',') {
+            let option = option.trim_ascii();
+            if option.eq_ignore_ascii_case(KEEP_ALIVE.as_bytes()) {
+                return true;
+            }
+        }
+    }
+    false
 }

@@ -77,31 +77,22 @@ impl Framing {
             }
             return 0;
         };
-        let next = bytes[..line_feed]
-            .strip_suffix(b"\r")
-            .filter(|line| line.iter().all(|&byte| is_text(byte)))
-            .and_then(|line| self.after_line(line));
-        self.next = next.unwrap_or(Next::Nothing);
-        next.map_or(0, |_| line_feed + 1)
+        let Some(next) = self.after_line(&bytes[..line_feed]) else {
+            self.next = Next::Nothing;
+            return 0;
+        };
+        self.next = next;
+        line_feed + 1
     }
 
-    /// Returns what comes after a line. `None`: it is invalid.
+    /// Returns what comes after a line, which has no LF. `None`: it is invalid.
     fn after_line(&mut self, line: &[u8]) -> Option<Next> {
+        let line = line.strip_suffix(b"\r")?;
+        if !line.iter().all(|&byte| is_text(byte)) {
+            return None;
+        }
         match self.next {
-            Next::Size => {
-                let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit());
-                let (size, extensions) = line.split_at(digits.count());
-                if size.len() > MAX_SIZE_DIGITS {
-                    return None;
-                }
-                check_extensions(extensions)?;
-                self.count_extra(extensions)?;
-                let size = u64::from_str_radix(str::from_utf8(size).ok()?, 16).ok()?;
-                Some(match size {
-                    0 => Next::Trailer,
-                    _ => Next::Data(size),
-                })
-            }
+            Next::Size => self.after_size(line),
             Next::Data(_) if line.is_empty() => Some(Next::Size),
             Next::Trailer if line.is_empty() => Some(Next::Nothing),
             Next::Trailer => {
@@ -110,6 +101,21 @@ impl Framing {
                 Some(Next::Trailer)
             }
             _ => None,
+        }
+    }
+
+    fn after_size(&mut self, line: &[u8]) -> Option<Next> {
+        let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit());
+        let (size, extensions) = line.split_at(digits.count());
+        if size.len() > MAX_SIZE_DIGITS {
+            return None;
+        }
+        check_extensions(extensions)?;
+        self.count_extra(extensions)?;
+        let size = str::from_utf8(size).ok()?;
+        match u64::from_str_radix(size, 16).ok()? {
+            0 => Some(Next::Trailer),
+            size => Some(Next::Data(size)),
         }
     }
 

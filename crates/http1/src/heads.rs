@@ -55,17 +55,18 @@ impl HeadDecoder {
             return None;
         }
         let refusal = refusal_of_lines(buffer);
-        let refusal = match codec.decode(buffer) {
-            Ok(Some(Message::Item(request))) => {
-                let length = received - buffer.len();
-                let refusal = refusal.or_else(|| refusal_of_head(&request, length));
-                return Some(refusal.map_or(Head::Request(request), Head::Refused));
-            }
-            Ok(_) => refusal.or(is_too_long.then_some(TOO_LARGE)),
-            Err(ParseError::TooLarge) => Some(TOO_LARGE),
-            Err(_) => Some(StatusCode::BAD_REQUEST),
+        let request = match codec.decode(buffer) {
+            Ok(Some(Message::Item(request))) => request,
+            Ok(_) if is_too_long => return Some(Head::Refused(refusal.unwrap_or(TOO_LARGE))),
+            Ok(_) => return refusal.map(Head::Refused),
+            Err(ParseError::TooLarge) => return Some(Head::Refused(TOO_LARGE)),
+            Err(_) => return Some(Head::Refused(StatusCode::BAD_REQUEST)),
         };
-        refusal.map(Head::Refused)
+        let length = received - buffer.len();
+        match refusal.or_else(|| refusal_of_head(&request, length)) {
+            None => Some(Head::Request(request)),
+            Some(status) => Some(Head::Refused(status)),
+        }
     }
 }
 
@@ -122,7 +123,11 @@ fn refusal_of_head(request: &Request, length: usize) -> Option<StatusCode> {
         return Some(TOO_LARGE);
     }
     let host = request.headers().get(HOST)?;
-    (!is_valid_host(host.as_bytes())).then_some(StatusCode::BAD_REQUEST)
+    if is_valid_host(host.as_bytes()) {
+        None
+    } else {
+        Some(StatusCode::BAD_REQUEST)
+    }
 }
 
 /// Whether a target has a form that the method allows (RFC 9112, section 3.2), and no `\` in its path, which some
@@ -137,20 +142,22 @@ fn is_valid_target(target: &Uri, method: &Method) -> bool {
 /// Whether the value of a `Host` header is `uri-host [ ":" port ]` (RFC 9112, section 3.2). Only the characters of the
 /// host are checked.
 fn is_valid_host(value: &[u8]) -> bool {
-    let colon = value
-        .iter()
-        .rposition(|&byte| byte == b':' || byte == b']')
-        .filter(|&index| value[index] == b':');
-    let (host, port) = value.split_at(colon.unwrap_or(value.len()));
-    let is_ip_literal = host.len() > 2 && host.starts_with(b"[") && host.ends_with(b"]");
-    let name = if is_ip_literal {
-        &host[1..host.len() - 1]
-    } else {
-        host
+    let separator = value.iter().rposition(|byte| matches!(byte, b':' | b']'));
+    let (host, port) = match separator {
+        Some(at) if value[at] == b':' => (&value[..at], &value[at + 1..]),
+        _ => (value, &b""[..]),
     };
-    name.iter()
-        .all(|&byte| is_name_byte(byte) || is_ip_literal && byte == b':')
-        && port.iter().skip(1).all(u8::is_ascii_digit)
+    let address = host
+        .strip_prefix(b"[")
+        .and_then(|address| address.strip_suffix(b"]"));
+    let is_host = match address {
+        Some(address) => {
+            let is_allowed = |byte: &u8| is_name_byte(*byte) || *byte == b':';
+            !address.is_empty() && address.iter().all(is_allowed)
+        }
+        None => host.iter().all(|byte| is_name_byte(*byte)),
+    };
+    is_host && port.iter().all(u8::is_ascii_digit)
 }
 
 /// Whether a registered name can contain a byte (RFC 3986, section 3.2.2).

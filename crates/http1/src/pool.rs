@@ -149,8 +149,8 @@ impl Pool {
         let open = self.open.borrow();
         let candidates = open
             .values()
-            .filter_map(|connection| Some((connection.room()?, connection)));
-        if let Some((_, first)) = candidates.min_by_key(|(room, _)| *room) {
+            .filter(|connection| connection.room().is_some());
+        if let Some(first) = candidates.min_by_key(|connection| connection.room()) {
             first.close(End::MaxConnections);
         }
     }

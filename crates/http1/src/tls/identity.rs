@@ -13,7 +13,7 @@ use std::{
 
 use rustls::{
     Error, RootCertStore, ServerConfig,
-    crypto::{CryptoProvider, ring},
+    crypto::ring,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
     server::{NoServerSessionStorage, WebPkiClientVerifier, danger::ClientCertVerifier},
     version::{TLS12, TLS13},
@@ -31,6 +31,9 @@ const HTTP_1: &[u8] = b"http/1.1";
 
 /// The algorithm of RSA keys (RFC 8017, appendix A.1).
 const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
+
+/// What says that a key in PEM is encrypted.
+const ENCRYPTED: [&str; 2] = ["BEGIN ENCRYPTED PRIVATE KEY", "Proc-Type: 4,ENCRYPTED"];
 
 /// PEM files with the identity of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,46 +72,30 @@ pub struct TlsIdentity {
     pub(super) expires: Duration,
 }
 
+/// The authorities of the clients.
+struct ClientAuthorities {
+    certificates: Vec<CertificateDer<'static>>,
+    /// Verifies the certificates that they have signed.
+    verifier: Arc<dyn ClientCertVerifier>,
+}
+
 impl TlsFiles {
     /// Reads the files.
     ///
     /// # Errors
     /// If a file cannot be read or used, or the private key is not that of the certificate.
     pub fn load(&self) -> Result<TlsIdentity, TlsFilesError> {
-        let name = self.certificate.display();
         let chain = read_certificates(&self.certificate).map_err(TlsFilesError::Certificate)?;
-        let invalid = |reason: &dyn fmt::Display| {
-            TlsFilesError::Certificate(format!("{name} is not valid: {reason}"))
-        };
-        let certificate = Certificate::from_der(&chain[0]).map_err(|error| invalid(&error))?;
+        let certificate = Certificate::from_der(&chain[0]);
+        let certificate = certificate.map_err(|error| self.invalid_certificate(&error))?;
         let key = read_private_key(&self.private_key).map_err(TlsFilesError::PrivateKey)?;
-        let provider = Arc::new(ring::default_provider());
-        let (client_authorities, verifier) = match &self.client_authorities {
-            Some(path) => {
-                client_verifier(path, &provider).map_err(TlsFilesError::ClientAuthorities)?
-            }
-            None => (Vec::new(), WebPkiClientVerifier::no_client_auth()),
-        };
-        let config =
-            ServerConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13, &TLS12]);
-        let config = config.and_then(|config| {
-            config
-                .with_client_cert_verifier(verifier)
-                .with_single_cert(chain.clone(), key)
-        });
-        let mut config = config.map_err(|error| match error {
-            Error::InvalidCertificate(error) => invalid(&error),
-            Error::InconsistentKeys(_) => {
-                let key = self.private_key.display();
-                TlsFilesError::PrivateKey(format!("{key} is not the private key of {name}"))
-            }
-            error => TlsFilesError::PrivateKey(format!(
-                "{} cannot be used: {error}",
-                self.private_key.display()
-            )),
-        })?;
-        if client_authorities.is_empty() {
-            config.ticketer = ring::Ticketer::new().map_err(|error| invalid(&error))?;
+        let clients = self.load_client_authorities();
+        let clients = clients.map_err(TlsFilesError::ClientAuthorities)?;
+        let config = server_config(chain.clone(), key, clients.verifier);
+        let mut config = config.map_err(|error| self.unusable(error))?;
+        if clients.certificates.is_empty() {
+            let ticketer = ring::Ticketer::new();
+            config.ticketer = ticketer.map_err(|error| self.invalid_certificate(&error))?;
         } else {
             // A resumed session would skip the check of the certificate. Without a ticketer, there are no tickets.
             config.session_storage = Arc::new(NoServerSessionStorage {});
@@ -119,33 +106,68 @@ impl TlsFiles {
             files: self.clone(),
             config: Arc::new(config),
             chain,
-            client_authorities,
+            client_authorities: clients.certificates,
             expires: end(&certificate),
         })
     }
+
+    fn load_client_authorities(&self) -> Result<ClientAuthorities, String> {
+        let Some(path) = &self.client_authorities else {
+            return Ok(ClientAuthorities {
+                certificates: Vec::new(),
+                verifier: WebPkiClientVerifier::no_client_auth(),
+            });
+        };
+        let unusable =
+            |error: &dyn fmt::Display| format!("{} cannot be used: {error}", path.display());
+        let certificates = read_certificates(path)?;
+        let mut roots = RootCertStore::empty();
+        for der in &certificates {
+            let certificate = Certificate::from_der(der).map_err(|error| unusable(&error))?;
+            if !is_authority(&certificate) {
+                let subject = certificate.tbs_certificate.subject;
+                return Err(unusable(&format!("{subject} is no authority (CA:TRUE)")));
+            }
+            let added = roots.add(der.clone());
+            added.map_err(|error| unusable(&error))?;
+        }
+        let provider = Arc::new(ring::default_provider());
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+        Ok(ClientAuthorities {
+            certificates,
+            verifier: verifier.build().map_err(|error| unusable(&error))?,
+        })
+    }
+
+    fn invalid_certificate(&self, reason: &dyn fmt::Display) -> TlsFilesError {
+        let name = self.certificate.display();
+        TlsFilesError::Certificate(format!("{name} is not valid: {reason}"))
+    }
+
+    /// Returns why the certificate and its key cannot be used.
+    fn unusable(&self, error: Error) -> TlsFilesError {
+        let name = self.certificate.display();
+        let key = self.private_key.display();
+        match error {
+            Error::InvalidCertificate(error) => self.invalid_certificate(&error),
+            Error::InconsistentKeys(_) => {
+                TlsFilesError::PrivateKey(format!("{key} is not the private key of {name}"))
+            }
+            error => TlsFilesError::PrivateKey(format!("{key} cannot be used: {error}")),
+        }
+    }
 }
 
-/// Reads authorities, and returns a verifier of the certificates that they have signed.
-fn client_verifier(
-    path: &Path,
-    provider: &Arc<CryptoProvider>,
-) -> Result<(Vec<CertificateDer<'static>>, Arc<dyn ClientCertVerifier>), String> {
-    let unusable = |error: &dyn fmt::Display| format!("{} cannot be used: {error}", path.display());
-    let authorities = read_certificates(path)?;
-    let mut roots = RootCertStore::empty();
-    for authority in &authorities {
-        let certificate = Certificate::from_der(authority).map_err(|error| unusable(&error))?;
-        if !is_authority(&certificate) {
-            let subject = certificate.tbs_certificate.subject;
-            return Err(unusable(&format!("{subject} is no authority (CA:TRUE)")));
-        }
-        roots
-            .add(authority.clone())
-            .map_err(|error| unusable(&error))?;
-    }
-    let verifier =
-        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider)).build();
-    Ok((authorities, verifier.map_err(|error| unusable(&error))?))
+fn server_config(
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+    verifier: Arc<dyn ClientCertVerifier>,
+) -> Result<ServerConfig, Error> {
+    let provider = Arc::new(ring::default_provider());
+    ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&TLS13, &TLS12])?
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(chain, key)
 }
 
 /// Whether a certificate may sign others. One of version 1 cannot say so: it is a root if it has signed itself.
@@ -179,10 +201,14 @@ fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String
     }
 }
 
+fn contains(text: &[u8], part: &str) -> bool {
+    text.windows(part.len())
+        .any(|bytes| bytes == part.as_bytes())
+}
+
 fn read_private_key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
     let text = read(path)?;
-    let has = |marker: &[u8]| text.windows(marker.len()).any(|bytes| bytes == marker);
-    if has(b"BEGIN ENCRYPTED PRIVATE KEY") || has(b"Proc-Type: 4,ENCRYPTED") {
+    if ENCRYPTED.iter().any(|marker| contains(&text, marker)) {
         return Err(format!(
             "{} is encrypted: decrypt it with `openssl pkey`",
             path.display()
@@ -201,10 +227,14 @@ impl TlsIdentity {
 
     /// Whether an authority of clients has expired. The certificates that it has signed are still accepted.
     pub fn has_expired_authority(&self) -> bool {
-        self.client_authorities
-            .iter()
-            .filter_map(|der| Certificate::from_der(der).ok())
-            .any(|authority| UNIX_EPOCH + end(&authority) < SystemTime::now())
+        for der in &self.client_authorities {
+            if let Ok(authority) = Certificate::from_der(der)
+                && UNIX_EPOCH + end(&authority) < SystemTime::now()
+            {
+                return true;
+            }
+        }
+        false
     }
 
     /// Length of the key in bits, if it is one of RSA.
@@ -214,8 +244,8 @@ impl TlsIdentity {
         if key.algorithm.oid != RSA {
             return None;
         }
-        let [modulus, _exponent] =
-            <[UintRef; 2]>::from_der(key.subject_public_key.raw_bytes()).ok()?;
+        let key = key.subject_public_key.raw_bytes();
+        let [modulus, _exponent] = <[UintRef; 2]>::from_der(key).ok()?;
         Some(8 * modulus.as_bytes().len())
     }
 

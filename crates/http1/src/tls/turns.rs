@@ -29,6 +29,13 @@ pub(super) async fn in_turns<F: Future>(slot: &Slot, handshake: F) -> F::Output 
 
 /// Resolves when the task is woken.
 async fn woken() {
-    let mut first = Some(Poll::Pending);
-    poll_fn(|_| first.take().unwrap_or(Poll::Ready(()))).await;
+    let mut is_woken = false;
+    poll_fn(|_| {
+        if is_woken {
+            return Poll::Ready(());
+        }
+        is_woken = true;
+        Poll::Pending
+    })
+    .await;
 }
