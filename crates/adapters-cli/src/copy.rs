@@ -1,8 +1,8 @@
 //! `animal-store copy`: copies a store into another one.
 
-use std::{path::PathBuf, sync::Arc, time::Instant};
+use std::{path::PathBuf, time::Instant};
 
-use animal_store_app::{ApiKeyId, CopyStore, CopySummary, ports::ApiKeyStore};
+use animal_store_app::{ApiKeyId, CopyStore, CopySummary};
 use clap::Args;
 
 use crate::{keys::confirm_changes, output::print_result};
@@ -22,25 +22,17 @@ pub struct CopyArgs {
     pub without_keys: bool,
 }
 
-/// The stores of a copy.
-pub struct CopiedStores {
-    /// The copy.
-    pub copy: CopyStore,
-    /// The API keys of the target, if API keys are copied.
-    pub target_keys: Option<Arc<dyn ApiKeyStore>>,
-}
-
 /// Copies a store and prints a summary. `open` opens both stores.
 ///
 /// # Errors
 /// If the copy fails, or a fail-over of the target can lose its API keys.
-pub async fn run(open: impl Future<Output = anyhow::Result<CopiedStores>>) -> anyhow::Result<()> {
+pub async fn run(open: impl Future<Output = anyhow::Result<CopyStore>>) -> anyhow::Result<()> {
     let started = Instant::now();
-    let CopiedStores { copy, target_keys } = open.await?;
+    let copy = open.await?;
     let summary = copy.execute().await?;
     print_summary(&summary, started)?;
-    match target_keys {
-        Some(keys) => confirm_changes(&*keys).await,
+    match copy.api_key_target() {
+        Some(api_keys) => confirm_changes(api_keys).await,
         None => Ok(()),
     }
 }

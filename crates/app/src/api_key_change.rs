@@ -115,29 +115,44 @@ impl ApiKeyChange {
         if let Some(owner) = owner {
             return Err(ApiKeyRefusal::TokenTaken(owner.clone()));
         }
-        let after = match (self, before) {
-            (Self::Add(_, token) | Self::Rotate(_, token, _), Some(before))
-                if before
-                    .tokens
-                    .iter()
-                    .any(|known| known.digest == token.digest) =>
-            {
-                return Err(ApiKeyRefusal::TokenTaken(before.key.clone()));
+        let after = match self {
+            Self::Add(key, token) => add(before, key, token, now)?,
+            Self::Rotate(id, token, grace) => {
+                let before = existing(before, id)?;
+                rotate(before, token, *grace, now)?
             }
-            (Self::Add(key, token), None) => IssuedApiKey {
-                key: key.clone(),
-                tokens: vec![token.issue(later(now, Duration::ZERO), None, now)],
-            },
-            (Self::Add(key, _), Some(_)) => return Err(ApiKeyRefusal::IdTaken(key.id.clone())),
-            (Self::Rotate(_, token, grace), Some(before)) => rotate(before, token, *grace, now),
-            (Self::Revoke(_), Some(_)) => return Ok(None),
-            (Self::Rotate(id, ..) | Self::Revoke(id), None) => {
-                return Err(ApiKeyRefusal::UnknownId(id.clone()));
+            Self::Revoke(id) => {
+                existing(before, id)?;
+                return Ok(None);
             }
-            (Self::Import(given), before) => import(before, given, now)?,
+            Self::Import(given) => import(before, given, now)?,
         };
         Ok(Some(after.valid_at(now)).filter(|after| !after.tokens.is_empty()))
     }
+}
+
+fn existing<'a>(
+    before: Option<&'a IssuedApiKey>,
+    id: &ApiKeyId,
+) -> Result<&'a IssuedApiKey, ApiKeyRefusal> {
+    before.ok_or_else(|| ApiKeyRefusal::UnknownId(id.clone()))
+}
+
+fn add(
+    before: Option<&IssuedApiKey>,
+    key: &ApiKey,
+    token: &NewToken,
+    now: SystemTime,
+) -> Result<IssuedApiKey, ApiKeyRefusal> {
+    if let Some(before) = before {
+        before.check_lacks(token)?;
+        return Err(ApiKeyRefusal::IdTaken(key.id.clone()));
+    }
+    let created = later(now, Duration::ZERO);
+    Ok(IssuedApiKey {
+        key: key.clone(),
+        tokens: vec![token.issue(created, None, now)],
+    })
 }
 
 fn rotate(
@@ -145,24 +160,23 @@ fn rotate(
     token: &NewToken,
     grace: Duration,
     now: SystemTime,
-) -> IssuedApiKey {
-    let newest = before.tokens.last();
-    // The order of tokens must not depend on the clock.
-    let created = newest.map_or(now, |newest| {
-        now.max(newest.created + Duration::from_millis(1))
-    });
-    let new = token.issue(
-        later(created, Duration::ZERO),
-        newest.and_then(|newest| newest.expires),
-        now,
-    );
+) -> Result<IssuedApiKey, ApiKeyRefusal> {
+    before.check_lacks(token)?;
+    let mut created = now;
+    let mut expires = None;
+    if let Some(newest) = before.tokens.last() {
+        // The order of tokens must not depend on the clock.
+        created = now.max(newest.created + Duration::from_millis(1));
+        expires = newest.expires;
+    }
+    let new = token.issue(later(created, Duration::ZERO), expires, now);
     let end = later(now, grace);
     let mut after = before.clone();
     for old in &mut after.tokens {
         old.expires = Some(old.expires.map_or(end, |expires| expires.min(end)));
     }
     after.tokens.push(new);
-    after
+    Ok(after)
 }
 
 fn import(
@@ -204,6 +218,13 @@ impl IssuedApiKey {
             },
             tokens: Vec::new(),
         }
+    }
+
+    fn check_lacks(&self, token: &NewToken) -> Result<(), ApiKeyRefusal> {
+        if self.tokens.iter().any(|old| old.digest == token.digest) {
+            return Err(ApiKeyRefusal::TokenTaken(self.key.clone()));
+        }
+        Ok(())
     }
 
     fn valid_at(mut self, now: SystemTime) -> Self {
@@ -253,14 +274,15 @@ impl NewToken {
         expires: Option<SystemTime>,
         now: SystemTime,
     ) -> IssuedToken {
-        let end =
-            |lifetime: Duration| later(now, lifetime.saturating_add(Duration::from_nanos(999_999)));
-        let expires = self.lifetime.map(end).or(expires);
+        let round_up = Duration::from_nanos(999_999);
+        let end = self
+            .lifetime
+            .map(|lifetime| later(now, lifetime.saturating_add(round_up)));
         IssuedToken {
             digest: self.digest,
             last_four: self.last_four.clone(),
             created,
-            expires,
+            expires: end.or(expires),
         }
     }
 }

@@ -42,19 +42,25 @@ impl AuditEntry {
             ApiKeyChange::Revoke(_) => "revoke",
             ApiKeyChange::Import(_) => return None,
         };
-        let ChangedApiKey { before, after, at } = changed;
-        let stored = |time: SystemTime| from_milliseconds(milliseconds(time));
+        let before = changed.before.as_ref();
+        let after = changed.after.as_ref();
+        let old_token_ends = match change {
+            ApiKeyChange::Rotate(..) => Some(stored(changed.old_tokens_end())),
+            _ => None,
+        };
         Some(Self {
-            at: stored(*at),
+            at: stored(changed.at),
             by: by.to_owned(),
             change: name.to_owned(),
-            key: after.as_ref().or(before.as_ref())?.key.clone(),
-            expires: after
-                .as_ref()
-                .and_then(|after| after.tokens.last()?.expires),
-            old_token_ends: (name == "rotate").then(|| stored(changed.old_tokens_end())),
+            key: after.or(before)?.key.clone(),
+            expires: after.and_then(|after| after.tokens.last()?.expires),
+            old_token_ends,
         })
     }
+}
+
+fn stored(time: SystemTime) -> SystemTime {
+    from_milliseconds(milliseconds(time))
 }
 
 #[cfg(test)]

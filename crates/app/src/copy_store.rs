@@ -5,6 +5,8 @@
 //! pets, or without a permission that is needed, is refused before anything is written. From the first write until both
 //! sides were compared at the end, by the number and the digest of their pets, the target has a mark.
 
+mod api_keys;
+mod error;
 mod pets;
 #[cfg(test)]
 mod tests;
@@ -12,13 +14,13 @@ mod tests;
 use std::{collections::HashSet, sync::Arc};
 
 use animal_store_domain::PetId;
-use thiserror::Error;
 
-use self::pets::Pets;
-use crate::{
-    ApiKeyChange, ApiKeyId,
-    ports::{ApiKeyChangeError, ApiKeyStore, BulkStorage, StorageSnapshot, StoreFailure},
+pub use self::{
+    api_keys::{ApiKeyStores, ImportedApiKeys},
+    error::CopyError,
 };
+use self::{error::target, pets::Pets};
+use crate::ports::{ApiKeyStore, BulkStorage, StorageSnapshot};
 
 /// Number of pets or records in a transaction: large enough that a commit is cheap, small enough for the memory.
 const PAGE_SIZE: usize = 2_500;
@@ -27,7 +29,7 @@ const PAGE_SIZE: usize = 2_500;
 pub struct CopyStore {
     from: Arc<dyn BulkStorage>,
     to: Arc<dyn BulkStorage>,
-    api_keys: Option<(Arc<dyn ApiKeyStore>, Arc<dyn ApiKeyStore>)>,
+    api_keys: Option<ApiKeyStores>,
     page_size: usize,
 }
 
@@ -46,40 +48,12 @@ pub struct CopySummary {
     pub api_keys: Option<ImportedApiKeys>,
 }
 
-/// The API keys of a copy.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ImportedApiKeys {
-    /// Number of tokens that this call added to the target.
-    pub added: usize,
-    /// Keys of the target that the source does not have, in the order of their ids.
-    pub others: Vec<ApiKeyId>,
-}
-
-/// The copy failed. After every error the same call may be repeated.
-#[derive(Debug, Error)]
-pub enum CopyError {
-    /// The pets or the API keys of the source cannot be read.
-    #[error("the source cannot be read")]
-    Source(#[source] StoreFailure),
-    /// Pets or API keys cannot be read from the target, or added to it.
-    #[error("the target cannot be used")]
-    Target(#[source] ApiKeyChangeError),
-    /// The target has a pet that the source does not have, or another one with the same id. Nothing was written.
-    #[error("the target contains other pets, for example the one with the id {}: choose an empty target", .0.get())]
-    OtherPets(PetId),
-    /// The target got other pets during the copy, or one of its pets was changed.
-    #[error(
-        "the target was changed during the copy: stop the services that use it, and repeat the command"
-    )]
-    Changed,
-}
-
 impl CopyStore {
     /// Creates the use case over the source and the target, and over the stores of API keys if these are to be copied.
     pub fn new(
         from: Arc<dyn BulkStorage>,
         to: Arc<dyn BulkStorage>,
-        api_keys: Option<(Arc<dyn ApiKeyStore>, Arc<dyn ApiKeyStore>)>,
+        api_keys: Option<ApiKeyStores>,
     ) -> Self {
         Self {
             from,
@@ -89,14 +63,19 @@ impl CopyStore {
         }
     }
 
+    /// Returns the target of the API keys, if they are copied.
+    pub fn api_key_target(&self) -> Option<&dyn ApiKeyStore> {
+        self.api_keys.as_ref().map(|stores| &*stores.to)
+    }
+
     /// Adds what the target lacks of the present state of the source, and compares both sides.
     ///
     /// # Errors
     /// See [`CopyError`].
     pub async fn execute(&self) -> Result<CopySummary, CopyError> {
         self.to.check_writable().await.map_err(target)?;
-        if let Some((_, to)) = &self.api_keys {
-            to.check_writable().await.map_err(target)?;
+        if let Some(api_keys) = self.api_key_target() {
+            api_keys.check_writable().await.map_err(target)?;
         }
         let from = self.from.snapshot().await.map_err(CopyError::Source)?;
         let mut source = Pets::new(&*from, self.page_size);
@@ -105,7 +84,7 @@ impl CopyStore {
         let added = self.add_pets(&*from, last_copied).await?;
         let idempotency_records = self.add_idempotency_records(&*from).await?;
         let api_keys = match &self.api_keys {
-            Some((from, to)) => Some(copy_api_keys(&**from, &**to).await?),
+            Some(stores) => Some(stores.copy().await?),
             None => None,
         };
         let snapshot = self.to.snapshot().await.map_err(target)?;
@@ -143,9 +122,10 @@ impl CopyStore {
                 _ => {}
             }
         }
-        copied.map_or(Ok(last_copied), |other| {
-            Err(CopyError::OtherPets(other.pet.id()))
-        })
+        match copied {
+            Some(other) => Err(CopyError::OtherPets(other.pet.id())),
+            None => Ok(last_copied),
+        }
     }
 
     /// Adds the pets that the target lacks, a page in each transaction. Ids are committed out of order, so pages up to
@@ -160,14 +140,15 @@ impl CopyStore {
         loop {
             let page = from.pets(after, self.page_size).await;
             let mut pets = page.map_err(CopyError::Source)?;
-            let Some(last) = pets.last().map(|last| last.pet.id()) else {
+            let Some(last) = pets.last() else {
                 return Ok(added);
             };
+            let last = last.pet.id();
             if after < last_copied {
                 let snapshot = self.to.snapshot().await.map_err(target)?;
                 let copied = snapshot.pets(after, pets.len()).await.map_err(target)?;
-                let find = |id| copied.binary_search_by_key(&id, |copied| copied.pet.id());
-                pets.retain(|pet| find(pet.pet.id()).is_err());
+                let copied: HashSet<_> = copied.iter().map(|copied| copied.pet.id()).collect();
+                pets.retain(|pet| !copied.contains(&pet.pet.id()));
             }
             if !pets.is_empty() {
                 added += pets.len() as u64;
@@ -194,37 +175,4 @@ impl CopyStore {
             added.map_err(target)?;
         }
     }
-}
-
-/// Imports each key of a store, and the entries of the audit log that the target lacks. A key that contradicts the target ends
-/// the copy.
-async fn copy_api_keys(
-    from: &dyn ApiKeyStore,
-    to: &dyn ApiKeyStore,
-) -> Result<ImportedApiKeys, CopyError> {
-    let keys = from.list().await.map_err(CopyError::Source)?;
-    let ids: HashSet<_> = keys.iter().map(|key| key.key.id.clone()).collect();
-    let mut imported = ImportedApiKeys::default();
-    for key in keys {
-        let changed = to.change(ApiKeyChange::Import(key), "").await;
-        let changed = changed.map_err(target)?;
-        let before = changed.before.map_or(0, |key| key.tokens.len());
-        let after = changed.after.map_or(0, |key| key.tokens.len());
-        imported.added += after.saturating_sub(before);
-    }
-    let mut entries = from.audit_log().await.map_err(CopyError::Source)?;
-    let known: HashSet<_> = to.audit_log().await.map_err(target)?.into_iter().collect();
-    entries.retain(|entry| !known.contains(entry));
-    to.append_audit(entries).await.map_err(target)?;
-    let keys = to.list().await.map_err(target)?;
-    imported.others = keys
-        .into_iter()
-        .map(|key| key.key.id)
-        .filter(|id| !ids.contains(id))
-        .collect();
-    Ok(imported)
-}
-
-fn target(error: impl Into<ApiKeyChangeError>) -> CopyError {
-    CopyError::Target(error.into())
 }

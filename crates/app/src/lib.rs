@@ -55,7 +55,7 @@ pub use audit_entry::AuditEntry;
 pub use authenticate::{Authenticate, AuthenticateError};
 pub use authorize::{InsufficientScope, ReadAccess, WriteAccess};
 pub use check_readiness::CheckReadiness;
-pub use copy_store::{CopyError, CopyStore, CopySummary, ImportedApiKeys};
+pub use copy_store::{ApiKeyStores, CopyError, CopyStore, CopySummary, ImportedApiKeys};
 pub use diagnosis::{Finding, Verdict};
 pub use exports::ExportPets;
 pub use idempotency_key::{IdempotencyKey, PetDigest};

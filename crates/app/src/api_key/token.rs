@@ -42,7 +42,7 @@ impl ApiToken {
     /// Makes a token from random bits.
     pub fn from_random(bits: &[u8; 32]) -> Self {
         let secret = base62::<SECRET_DIGITS>(bits);
-        let checksum = base62::<CHECKSUM_DIGITS>(&crc32fast::hash(secret.as_bytes()).to_be_bytes());
+        let checksum = checksum(&secret);
         Self(format!("{PREFIX}{secret}{checksum}").into())
     }
 
@@ -53,15 +53,14 @@ impl ApiToken {
     pub fn parse(token: SecretString) -> Result<Self, ApiTokenError> {
         let text = token.expose_secret();
         if !is_b64token(text) || text.len() > Self::MAX_BYTES {
-            Err(ApiTokenError::Malformed)
-        } else if text
-            .strip_prefix(PREFIX)
-            .is_some_and(|rest| !checksum_matches(rest))
-        {
-            Err(ApiTokenError::Checksum)
-        } else {
-            Ok(Self(token))
+            return Err(ApiTokenError::Malformed);
         }
+        if let Some(issued) = text.strip_prefix(PREFIX)
+            && !checksum_matches(issued)
+        {
+            return Err(ApiTokenError::Checksum);
+        }
+        Ok(Self(token))
     }
 
     /// Returns whether a text begins with the prefix of issued tokens.
@@ -100,10 +99,13 @@ fn is_b64token(text: &str) -> bool {
 }
 
 fn checksum_matches(rest: &str) -> bool {
-    let Some((secret, checksum)) = rest.split_at_checked(SECRET_DIGITS) else {
-        return false;
-    };
-    checksum == base62::<CHECKSUM_DIGITS>(&crc32fast::hash(secret.as_bytes()).to_be_bytes())
+    rest.split_at_checked(SECRET_DIGITS)
+        .is_some_and(|(secret, end)| checksum(secret) == end)
+}
+
+fn checksum(secret: &str) -> String {
+    let crc32 = crc32fast::hash(secret.as_bytes());
+    base62::<CHECKSUM_DIGITS>(&crc32.to_be_bytes())
 }
 
 /// Encodes a big-endian number as `COUNT` digits; higher digits are dropped.

@@ -7,8 +7,11 @@ use animal_store_domain::Pet;
 use self::memory_storage::{Addition, MemoryStorage};
 use super::*;
 use crate::{
-    ApiKeyDigest, AuditEntry, IdempotencyKey, NewToken, PetDigest,
-    ports::{ChangedApiKey, IdempotencyRecord, MockApiKeyStore, StoredPet},
+    ApiKeyChange, ApiKeyDigest, AuditEntry, IdempotencyKey, NewToken, PetDigest,
+    ports::{
+        ApiKeyChangeError, ChangedApiKey, IdempotencyRecord, MockApiKeyStore, StoreFailure,
+        StoredPet,
+    },
     test_support::{api_key, api_key_id, new_pet, pet_named, stored_pet, stored_pets},
 };
 
@@ -230,17 +233,13 @@ fn entry(id: &str) -> AuditEntry {
 }
 
 async fn copy_with_api_keys(stores: &Stores, is_writable: bool) -> Result<CopySummary, CopyError> {
-    let (source, target) = (
-        api_key_store(&["a", "b"], true),
-        api_key_store(&["b", "c"], is_writable),
-    );
-    CopyStore::new(
-        stores.source.clone(),
-        stores.target.clone(),
-        Some((source, target)),
-    )
-    .execute()
-    .await
+    let api_keys = ApiKeyStores {
+        from: api_key_store(&["a", "b"], true),
+        to: api_key_store(&["b", "c"], is_writable),
+    };
+    CopyStore::new(stores.source.clone(), stores.target.clone(), Some(api_keys))
+        .execute()
+        .await
 }
 
 #[tokio::test]

@@ -1,17 +1,17 @@
 //! Commands on the stores that the configuration selects: opens them and runs the command.
 
-use std::{ffi::OsStr, path::Path, sync::Arc};
+use std::{ffi::OsStr, path::Path};
 
 use animal_store_adapter_kit::this_user;
 use animal_store_adapters_cli::{
     StoreUse, UsageError,
     backup::{self, Backup, BackupArgs},
-    copy::{self, CopiedStores, CopyArgs},
+    copy::{self, CopyArgs},
     keys::{self, OpenedKeys},
     pets::{self, OpenedPets},
 };
 use animal_store_adapters_sqlite::NewBackup;
-use animal_store_app::CopyStore;
+use animal_store_app::{ApiKeyStores, CopyStore};
 use animal_store_settings::Values;
 use anyhow::{Context, ensure};
 use nix::unistd::gethostname;
@@ -112,16 +112,16 @@ async fn write_backup(from: Stores, file: &Path) -> anyhow::Result<Backup> {
     }
     let backup = NewBackup::create(file)?;
     let to = load_path(&backup.path())?;
-    let stores = open_copy(from, to, true).await?;
-    let summary = stores.copy.execute().await?;
+    let copy = open_copy(from, to, true).await?;
+    let summary = copy.execute().await?;
     // Closes the file.
-    drop(stores);
+    drop(copy);
     backup.finish()?;
     Ok(Backup::Copy(summary))
 }
 
 /// Opens both sides of a copy.
-async fn open_copy(from: Stores, to: Stores, has_api_keys: bool) -> anyhow::Result<CopiedStores> {
+async fn open_copy(from: Stores, to: Stores, has_api_keys: bool) -> anyhow::Result<CopyStore> {
     let mut source = SharedFile::of_command(StoreUse::Read);
     let mut target = SharedFile::of_command(StoreUse::Create);
     let from_pets = from.pets.backend().open_bulk(&mut source).await?;
@@ -132,15 +132,12 @@ async fn open_copy(from: Stores, to: Stores, has_api_keys: bool) -> anyhow::Resu
         }
         let from_keys = from.api_keys.backend().open_store(&mut source).await?;
         let to_keys = to.api_keys.backend().open_store(&mut target).await?;
-        from_keys.zip(to_keys)
+        let stores = from_keys.zip(to_keys);
+        stores.map(|(from, to)| ApiKeyStores { from, to })
     } else {
         None
     };
-    let target_keys = api_keys.as_ref().map(|(_, target)| Arc::clone(target));
-    Ok(CopiedStores {
-        copy: CopyStore::new(from_pets, to_pets, api_keys),
-        target_keys,
-    })
+    Ok(CopyStore::new(from_pets, to_pets, api_keys))
 }
 
 /// Reads the stores in a configuration file, or those of an SQLite file, and logs the warnings.
