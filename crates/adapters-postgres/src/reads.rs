@@ -27,7 +27,7 @@ use crate::{batching::batching, connection::ConnectionSettings, purpose::Purpose
 
 /// Reads of one worker.
 pub(crate) struct Reads {
-    settings: ConnectionSettings,
+    pub(crate) settings: ConnectionSettings,
     /// Created by the first read, on the runtime of the worker.
     sender: OnceLock<Sender<Read>>,
 }

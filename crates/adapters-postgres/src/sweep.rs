@@ -71,10 +71,7 @@ pub(crate) async fn sweep_periodically(mut connections: ConnectionSettings) {
 
 /// Deletes all records that expired by [`ClockReadings`], batch by batch, and returns their number.
 async fn sweep(connections: &ConnectionSettings) -> Result<i64, StoreFailure> {
-    let database = Database {
-        endpoint: connections.endpoint.clone(),
-        settings: connections.postgres.clone(),
-    };
+    let database = Database::of(connections);
     let connection = database.connect().await?;
     let readings = ClockReadings {
         table: "idempotency_readings",

@@ -11,7 +11,7 @@ use tokio_postgres::{
 use crate::{
     PgEndpoint, PostgresSettings,
     checks::texts,
-    connection::ConnectionTask,
+    connection::{ConnectionSettings, ConnectionTask},
     error::{ConnectionError, invalid_row},
     pet_row::Array,
 };
@@ -35,6 +35,14 @@ pub(crate) struct TransactionConnection {
 }
 
 impl Database {
+    /// The database of the connections of requests.
+    pub(crate) fn of(connections: &ConnectionSettings) -> Self {
+        Self {
+            endpoint: connections.endpoint.clone(),
+            settings: connections.postgres.clone(),
+        }
+    }
+
     pub(crate) fn new(endpoint: PgEndpoint, settings: PostgresSettings) -> Self {
         let is_pooling = settings.transaction_pooling;
         Self {
