@@ -112,6 +112,10 @@ where
         let in_flight = in_flight.clone();
         let live = Arc::clone(&live);
         move || {
+            let mut use_cases = use_cases();
+            if !settings.serves_get_pet {
+                use_cases.get_pet = None;
+            }
             let log = Rc::new(log.clone());
             let in_flight = in_flight.clone();
             let live = Arc::clone(&live);
@@ -126,7 +130,7 @@ where
             };
             // The middleware that is added last runs first.
             App::new()
-                .app_data(Data::new(use_cases()))
+                .app_data(Data::new(use_cases))
                 .app_data(Data::new(limits))
                 .app_data(document.clone())
                 .app_data(settings.public_url.clone())

@@ -28,6 +28,8 @@ pub struct ApiSettings {
     pub origins: Option<AllowedOrigins>,
     /// Whether a request has a line in the log only if its status is 400 or above. It can be reloaded.
     pub errors_only: bool,
+    /// Whether the deprecated `getPet` is served. Otherwise its responses are 410.
+    pub serves_get_pet: bool,
     /// The URL of `/v1` as clients see it. `None`: references in responses are relative.
     pub public_url: Option<PublicUrl>,
     /// Proxies that may report the addresses of their clients.
@@ -46,6 +48,7 @@ impl Default for ApiSettings {
             auth_failures: None,
             origins: None,
             errors_only: false,
+            serves_get_pet: true,
             public_url: None,
             proxies: TrustedProxies::default(),
             sample_ratio: None,

@@ -23,12 +23,13 @@ use tokio::{
 };
 
 use crate::{
+    backends::Access,
     certificates,
     config::{Config, ShutdownConfig},
     listeners::Listeners,
     shutdown::Signals,
     version,
-    wiring::{self, Adapters, SharedFile},
+    wiring::{self, Adapters},
 };
 
 /// Timeout for closing connections that are cut off, and for the batch that is being committed. The end of the process
@@ -55,13 +56,7 @@ impl Application {
     /// configuration requires it.
     pub async fn build(config: Config, dropped_log_lines: Counter) -> anyhow::Result<Self> {
         let listeners = Listeners::bind(&config, None)?;
-        Self::start(
-            config,
-            listeners,
-            SharedFile::of_service(),
-            dropped_log_lines,
-        )
-        .await
+        Self::start(config, listeners, Access::of_service(), dropped_log_lines).await
     }
 
     /// Starts the adapters behind listeners that are bound.
@@ -71,13 +66,12 @@ impl Application {
             api: listener,
             management,
         }: Listeners,
-        file: SharedFile,
+        access: Access,
         dropped_log_lines: Counter,
     ) -> anyhow::Result<Self> {
         let Config {
             http,
             tls,
-            serves_get_pet,
             storage,
             api_keys,
             shutdown,
@@ -90,8 +84,7 @@ impl Application {
         };
         let mut registry = Registry::default();
         let prefixed = process_metrics::register(&mut registry, version::BUILD, dropped_log_lines);
-        let (use_cases, adapters) =
-            wiring::start(storage, api_keys, file, prefixed, serves_get_pet).await?;
+        let (use_cases, adapters) = wiring::start(storage, api_keys, access, prefixed).await?;
         let Adapters {
             readiness,
             writer,

@@ -133,10 +133,10 @@ fn execute(command: Command, options: &Options) -> anyhow::Result<()> {
         Command::Serve => serve::run(options),
         Command::CheckConfig => {
             let config = Config::load(&sources()?)?;
-            for warning in config.warnings {
+            for warning in config.values.warnings() {
                 stderr::write_line(&format!("warning: {warning}"));
             }
-            print(config.lines.join("\n") + "\n")
+            print(config.values.lines().join("\n") + "\n")
         }
         Command::Config(ConfigCommand::Init) => {
             let template = SCHEMA.template(TEMPLATE_HEAD, &options.set);

@@ -16,30 +16,26 @@ mod storage;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeMap, net::SocketAddr, path::Path};
+use std::{net::SocketAddr, path::Path};
 
 use animal_store_adapter_kit::{Believed, object_to_readers};
 use animal_store_adapters_http::ApiSettings;
 use animal_store_http1::TlsIdentity;
 use animal_store_settings::{Schema, SettingsError, Values};
-use secrecy::SecretString;
 use url::Url;
 
+pub(crate) use self::{
+    api_keys::ApiKeysConfig,
+    http::read_tls_identity,
+    service::{LogConfig, RELOAD_TARGET, read_management},
+};
 use self::{
     api_keys::require_tokens,
     http::{HttpConfig, open_tls},
     service::TracesConfig,
 };
-pub(crate) use self::{
-    api_keys::{ApiKeysConfig, MemoryApiKeysConfig, RedisConfig},
-    http::read_tls_identity,
-    service::{LogConfig, RELOAD_TARGET, read_management},
-    storage::MemoryPetsConfig,
-};
-pub use self::{
-    service::ShutdownConfig,
-    storage::{PostgresConfig, SqliteConfig, StorageConfig},
-};
+pub use self::{service::ShutdownConfig, storage::StorageConfig};
+use crate::backends::{memory, postgres, redis, sqlite};
 pub use animal_store_settings::Sources;
 
 /// Every setting.
@@ -49,7 +45,11 @@ pub static SCHEMA: Schema = Schema {
         http::SETTINGS,
         service::MANAGEMENT,
         storage::SETTINGS,
+        sqlite::SETTINGS,
+        postgres::SETTINGS,
         api_keys::SETTINGS,
+        memory::SETTINGS,
+        redis::SETTINGS,
         service::LOG,
         service::TRACES,
         service::SHUTDOWN,
@@ -71,8 +71,6 @@ pub struct Config {
     pub http: ApiSettings,
     /// The API is served by HTTPS with this identity, if there is one.
     pub(crate) tls: Option<TlsIdentity>,
-    /// `false`: the deprecated operation is 410.
-    pub(crate) serves_get_pet: bool,
     /// Address of the management listener, if there is one.
     pub(crate) management: Option<SocketAddr>,
     /// The storage of pets.
@@ -83,13 +81,8 @@ pub struct Config {
     pub(crate) traces: Option<Url>,
     /// Timeouts of the shutdown.
     pub shutdown: ShutdownConfig,
-    /// The value of every setting by its name, to find what has changed. For a secret in a file, the content of the
-    /// file.
-    pub(crate) values: BTreeMap<&'static str, SecretString>,
-    /// The settings as TOML, for an operator.
-    pub(crate) lines: Vec<String>,
-    /// Warnings for the operator.
-    pub(crate) warnings: Vec<String>,
+    /// The values as they were read, with their sources and the warnings about them.
+    pub(crate) values: Values,
 }
 
 impl Config {
@@ -119,16 +112,13 @@ impl Config {
                 ..http.api
             },
             tls,
-            serves_get_pet: http.serves_get_pet,
             management,
             storage: storage?,
             api_keys: api_keys?,
             log,
             traces: traces.endpoint,
             shutdown,
-            values: values.texts(),
-            lines: values.lines(),
-            warnings: values.warnings(),
+            values: values.clone(),
         })
     }
 

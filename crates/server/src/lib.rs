@@ -4,6 +4,7 @@
 //! black-box tests start. [`Config`] holds the settings of an operator. Everything else is private.
 
 mod application;
+mod backends;
 mod certificates;
 mod cli;
 pub mod config;

@@ -4,27 +4,26 @@
 //! invalid, nothing changes. A change of any other setting is reported, because it needs a restart. The log says what a
 //! reload did, with the names of settings and without their values.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use animal_store_adapters_http::ApiServer;
-use animal_store_settings::SettingsError;
+use animal_store_settings::{Changes, SettingsError, Values};
 use animal_store_telemetry::LogFilter;
-use secrecy::{ExposeSecret, SecretString};
 use tokio::{task::spawn_blocking, time::timeout};
 
 use crate::{
-    config::{Config, RELOAD_TARGET, SCHEMA},
+    config::{Config, RELOAD_TARGET},
     shutdown::Signals,
 };
 
 /// Timeout for reading the configuration. What is read later has no effect.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a reload changes, and the values in use, by setting.
+/// What a reload changes, and the values in use.
 pub(crate) struct Reload {
     pub(crate) api: Arc<ApiServer>,
     pub(crate) filter: LogFilter,
-    pub(crate) values: BTreeMap<&'static str, SecretString>,
+    pub(crate) values: Values,
 }
 
 impl Reload {
@@ -46,28 +45,13 @@ impl Reload {
     }
 
     fn apply(&mut self, config: &Config) {
-        for warning in &config.warnings {
+        for warning in config.values.warnings() {
             tracing::warn!("{warning}");
         }
-        let mut reloaded = Vec::new();
-        let mut others = Vec::new();
-        for setting in SCHEMA.settings() {
-            let name = setting.name;
-            if self.values[name].expose_secret() == config.values[name].expose_secret() {
-                continue;
-            }
-            if setting.reloads {
-                reloaded.push(name);
-            } else {
-                others.push(name);
-            }
-        }
+        let Changes { reloaded, others } = self.values.reload(&config.values);
         if !reloaded.is_empty() {
             self.filter.replace(&config.log.settings);
             self.api.reload(&config.http);
-            for &name in &reloaded {
-                self.values.insert(name, config.values[name].clone());
-            }
             let keys = reloaded.join(",");
             tracing::info!(target: RELOAD_TARGET, keys, "SIGHUP: these settings were reloaded");
         }

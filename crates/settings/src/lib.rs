@@ -25,4 +25,4 @@ mod values;
 pub use error::SettingsError;
 pub use schema::{Schema, Setting};
 pub use sources::Sources;
-pub use values::{Values, items};
+pub use values::{Changes, Values, items};

@@ -17,7 +17,7 @@ use crate::{
 pub(crate) const DEFAULT: &str = "default";
 
 /// What the sources set. An error about a value names its setting and its source.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Values {
     pub(crate) schema: &'static Schema,
     /// By name, which may be unknown. Every known setting has an entry.
@@ -39,7 +39,16 @@ pub(crate) struct Entry {
     pub(crate) source: String,
 }
 
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// The names of the settings that have changed.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Those that a running process takes over.
+    pub reloaded: Vec<&'static str>,
+    /// Those that need a restart.
+    pub others: Vec<&'static str>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Problem {
     setting: String,
     error: String,
@@ -222,14 +231,24 @@ impl Values {
         self.warnings.insert(warning);
     }
 
-    /// Returns the value of every setting by its name. That of a secret in a file that was opened is the content.
-    pub fn texts(&self) -> BTreeMap<&'static str, SecretString> {
-        let mut texts = BTreeMap::new();
+    /// Takes over the values of the settings that reload. Returns the settings whose values are others there. The value
+    /// of a secret in a file that was opened is the content.
+    pub fn reload(&mut self, there: &Self) -> Changes {
+        let mut changes = Changes::default();
         for setting in self.schema.settings() {
-            let text = self.text(setting.name);
-            texts.insert(setting.name, text.into());
+            let name = setting.name;
+            if self.text(name) == there.text(name) {
+                continue;
+            }
+            if setting.reloads {
+                let entry = there.entries[name].clone();
+                self.entries.insert(name.to_owned(), entry);
+                changes.reloaded.push(name);
+            } else {
+                changes.others.push(name);
+            }
         }
-        texts
+        changes
     }
 
     /// Returns a message about a setting: its name, the source of its value, and the message.

@@ -22,7 +22,7 @@ fn with_failing_directory(error: fn() -> StoreFailure) -> Service {
     let mut directory = MockApiKeyDirectory::new();
     directory.expect_find().returning(move |_| Err(error()));
     // With a second failure, the address of the client would get 429.
-    Service::start_with(MockPetRepository::new(), directory, |settings, _| {
+    Service::start_with(MockPetRepository::new(), directory, |settings| {
         settings.auth_failures = Some(NonZeroU32::MIN);
     })
 }

@@ -125,7 +125,7 @@ fn a_log_line_explains_a_failure() {
 #[test]
 fn the_line_of_a_refused_address_has_no_api_key() {
     log_to_memory();
-    let service = Service::start_with(MockPetRepository::new(), any_key(), |settings, _| {
+    let service = Service::start_with(MockPetRepository::new(), any_key(), |settings| {
         settings.auth_failures = Some(NonZeroU32::MIN);
     });
     service.anonymous("GET", "").send().assert_status(401);

@@ -102,8 +102,8 @@ fn the_scope_comes_before_every_other_check_of_the_request() {
 fn the_scope_comes_before_the_removal_of_an_operation() {
     let removed = |scopes| {
         let repository = MockPetRepository::new();
-        Service::start_with(repository, key_with(scopes), |_, use_cases| {
-            use_cases.get_pet = None;
+        Service::start_with(repository, key_with(scopes), |settings| {
+            settings.serves_get_pet = false;
         })
     };
     assert_lacks("read", removed(&[Scope::Write]).request("GET", "/1"));

@@ -28,17 +28,17 @@ pub(crate) struct Service {
 
 impl Service {
     pub(crate) fn start(repository: MockPetRepository, directory: MockApiKeyDirectory) -> Self {
-        Self::start_with(repository, directory, |_, _| ())
+        Self::start_with(repository, directory, |_| ())
     }
 
-    /// Starts with changed settings and use cases.
+    /// Starts with changed settings.
     pub(crate) fn start_with(
         repository: MockPetRepository,
         directory: impl ApiKeyDirectory + 'static,
-        change: impl FnOnce(&mut ApiSettings, &mut UseCases),
+        change: impl FnOnce(&mut ApiSettings),
     ) -> Self {
         let directory = Arc::new(directory);
-        let mut use_cases = UseCases::new(Arc::new(repository), directory, unrecorded_uses());
+        let use_cases = UseCases::new(Arc::new(repository), directory, unrecorded_uses());
         let listener = HttpListener::bind(([127, 0, 0, 1], 0).into()).expect("a free port");
         let address = listener.address;
         let client = HttpClient::new(address).with_token("x");
@@ -48,7 +48,7 @@ impl Service {
             ..ApiSettings::default()
         };
         settings.connections.max_body_bytes = 1024;
-        change(&mut settings, &mut use_cases);
+        change(&mut settings);
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         let mut registry = Registry::default();
         let guard = runtime.enter();

@@ -59,7 +59,7 @@ impl SlowService {
         };
         let mut repository = MockPetRepository::new();
         repository.expect_list().returning(|_, _, _| Ok(Vec::new()));
-        let service = Service::start_with(repository, directory.clone(), |settings, _| {
+        let service = Service::start_with(repository, directory.clone(), |settings| {
             change(settings);
         });
         Self { service, directory }

@@ -11,7 +11,7 @@ use animal_store_adapters_cli::UsageError;
 use animal_store_settings::SettingsError;
 use clap::Args;
 
-use crate::config::Sources;
+use crate::{backends::sqlite, config::Sources};
 
 /// The configuration files of which the first that exists is read if no other is named: that of the working directory,
 /// and that of an installation.
@@ -19,9 +19,6 @@ const DEFAULT_FILES: [&str; 2] = ["animal-store.toml", "/etc/animal-store/animal
 
 /// Settings that `--memory` sets.
 const BACKENDS: [&str; 2] = ["storage.backend", "keys.backend"];
-
-/// The setting of the SQLite file.
-pub(super) const SQLITE_PATH: &str = "storage.sqlite.path";
 
 /// Options of every command, accepted before and after it.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Args)]
@@ -100,9 +97,9 @@ impl Options {
             words.push(path.display().to_string());
         }
         words.push("--set".to_owned());
-        words.push(format!("{SQLITE_PATH}={}", file.display()));
+        words.push(format!("{}={}", sqlite::PATH, file.display()));
         for (name, value) in &self.set {
-            if name != SQLITE_PATH {
+            if name != sqlite::PATH {
                 words.push("--set".to_owned());
                 words.push(format!("{name}={value}"));
             }

@@ -28,8 +28,8 @@ use secrecy::SecretString;
 
 use super::{options::Options, stores::operator};
 use crate::{
+    backends::Access,
     config::{ApiKeysConfig, Config, StorageConfig},
-    wiring::SharedFile,
 };
 
 /// Creates an API key if none was ever added, or logs how to create one. `options` are those of the program in commands
@@ -40,7 +40,7 @@ use crate::{
 pub(super) async fn run(
     config: &Config,
     address: SocketAddr,
-    file: &mut SharedFile,
+    access: &mut Access,
     options: &Options,
     is_managed: bool,
 ) -> anyhow::Result<Option<SecretString>> {
@@ -53,7 +53,7 @@ pub(super) async fn run(
     };
     match &config.api_keys {
         ApiKeysConfig::Sqlite(sqlite) => {
-            let store = SqliteApiKeyStore::new(file.open(sqlite).await?);
+            let store = SqliteApiKeyStore::new(sqlite.open(access).await?);
             let start = FileStart {
                 config,
                 path: &sqlite.path,

@@ -12,13 +12,14 @@ use tokio::{
 use super::{command::block_on, options::Options, quickstart};
 use crate::{
     application::Application,
+    backends::Access,
     config::{ApiKeysConfig, Config, ShutdownConfig},
     listeners::Listeners,
     reload::Reload,
     service_manager::{is_notified, notify_ready, notify_stopping, take_socket},
     shutdown::Signals,
     version,
-    wiring::{SharedFile, exposures},
+    wiring::exposures,
 };
 
 /// Files that are neither connections of clients nor of the storage: listeners, the main runtime, Redis, the log.
@@ -49,7 +50,7 @@ async fn serve(options: &Options, socket: Option<HttpListener>) -> anyhow::Resul
     let traces = Traces::start(config.traces.as_ref(), version::BUILD)
         .context("traces cannot be sent (traces.endpoint)")?;
     let (log, filter) = animal_store_telemetry::start(&config.log.settings, traces.layer())?;
-    for warning in &config.warnings {
+    for warning in config.values.warnings() {
         tracing::warn!("{warning}");
     }
     let values = config.values.clone();
@@ -112,14 +113,14 @@ async fn start(
     for finding in exposures(&config.storage, &config.api_keys) {
         tracing::warn!("{}: {}", finding.found, finding.advice.unwrap_or_default());
     }
-    let mut file = SharedFile::of_service();
-    let first_token = quickstart::run(&config, address, &mut file, options, is_managed).await?;
+    let mut access = Access::of_service();
+    let first_token = quickstart::run(&config, address, &mut access, options, is_managed).await?;
     if let Some(token) = first_token
         && let ApiKeysConfig::Memory(memory) = &mut config.api_keys
     {
         memory.tokens.push(token);
     }
-    let application = Application::start(config, listeners, file, dropped_log_lines).await?;
+    let application = Application::start(config, listeners, access, dropped_log_lines).await?;
     let management = application
         .management_address()
         .map(|address| address.to_string());

@@ -15,14 +15,12 @@ use animal_store_app::{ApiKeyStores, CopyStore};
 use animal_store_settings::Values;
 use anyhow::{Context, ensure};
 use nix::unistd::gethostname;
+use prometheus_client::registry::Registry;
 
-use super::{
-    command::{check_log, log_warnings, start},
-    options::SQLITE_PATH,
-};
+use super::command::{check_log, log_warnings, start};
 use crate::{
+    backends::{Access, sqlite},
     config::{self, ApiKeysConfig, Sources, StorageConfig},
-    wiring::SharedFile,
 };
 
 /// Where pets and API keys are.
@@ -46,8 +44,8 @@ impl Stores {
 pub(super) async fn keys(command: keys::Command, sources: &Sources) -> anyhow::Result<()> {
     let (config, log) = start(sources, ApiKeysConfig::read)?;
     let open = async |usage| {
-        let mut file = SharedFile::of_command(usage);
-        let store = config.backend().open_store(&mut file).await?;
+        let mut access = Access::of_command(usage);
+        let store = config.backend().open_store(&mut access).await?;
         let store =
             store.context("keys.backend is memory: the API keys are set by keys.memory.tokens")?;
         Ok(OpenedKeys {
@@ -64,8 +62,9 @@ pub(super) async fn keys(command: keys::Command, sources: &Sources) -> anyhow::R
 pub(super) async fn pets(command: pets::Command, sources: &Sources) -> anyhow::Result<()> {
     let (config, _log) = start(sources, StorageConfig::read)?;
     let open = async |usage| {
-        let mut file = SharedFile::of_command(usage);
-        let storage = config.backend().start_for_command(&mut file).await?;
+        let mut access = Access::of_command(usage);
+        let mut registry = Registry::default();
+        let storage = config.backend().start(&mut access, &mut registry).await?;
         Ok(OpenedPets {
             repository: (storage.new_repository)(),
             writer: storage.writer,
@@ -104,7 +103,7 @@ async fn write_backup(from: Stores, file: &Path) -> anyhow::Result<Backup> {
     if let StorageConfig::Sqlite(sqlite) = &from.pets
         && let ApiKeysConfig::Sqlite(_) = &from.api_keys
     {
-        let source = SharedFile::of_command(StoreUse::Read).open(sqlite).await?;
+        let source = sqlite.open(&mut Access::of_command(StoreUse::Read)).await?;
         let backup = NewBackup::create(file)?;
         let pets = backup.vacuum_from(source).await?;
         backup.finish()?;
@@ -122,13 +121,13 @@ async fn write_backup(from: Stores, file: &Path) -> anyhow::Result<Backup> {
 
 /// Opens both sides of a copy.
 async fn open_copy(from: Stores, to: Stores, has_api_keys: bool) -> anyhow::Result<CopyStore> {
-    let mut source = SharedFile::of_command(StoreUse::Read);
-    let mut target = SharedFile::of_command(StoreUse::Create);
+    let mut source = Access::of_command(StoreUse::Read);
+    let mut target = Access::of_command(StoreUse::Create);
     let from_pets = from.pets.backend().open_bulk(&mut source).await?;
     let to_pets = to.pets.backend().open_bulk(&mut target).await?;
     let api_keys = if has_api_keys {
         if let ApiKeysConfig::Sqlite(sqlite) = &from.api_keys {
-            source.open(sqlite).await?.warn_of_backup().await?;
+            sqlite.open(&mut source).await?.warn_of_backup().await?;
         }
         let from_keys = from.api_keys.backend().open_store(&mut source).await?;
         let to_keys = to.api_keys.backend().open_store(&mut target).await?;
@@ -157,7 +156,7 @@ fn sources_of(path: &Path) -> Sources {
         sources.file = Some(path.to_owned());
     } else {
         let file = path.display().to_string();
-        sources.flags = vec![(SQLITE_PATH.to_owned(), file)];
+        sources.flags = vec![(sqlite::PATH.to_owned(), file)];
     }
     sources
 }

@@ -127,18 +127,14 @@ pub(crate) struct HttpConfig {
     pub(crate) listen: SocketAddr,
     /// Without what the sections `log` and `traces` set.
     pub(super) api: ApiSettings,
-    /// `false`: the deprecated operation is 410.
-    pub(super) serves_get_pet: bool,
     pub(super) tls: Option<TlsFiles>,
 }
 
 impl HttpConfig {
     pub(super) fn read(values: &mut Values) -> Self {
-        let deprecated = one_of(&[("serve", true), ("gone", false)]);
         Self {
             listen: values.get("http.listen", address),
             api: read_api(values),
-            serves_get_pet: values.get("http.deprecated_get", deprecated),
             tls: read_tls(values),
         }
     }
@@ -148,6 +144,7 @@ fn read_api(values: &mut Values) -> ApiSettings {
     let origins = values.list("http.cors_origins", AllowedOrigins::parse);
     let proxies = values.list("http.trusted_proxies", TrustedProxies::parse);
     let max_in_flight = values.get("http.max_in_flight", number(1..=1_000_000));
+    let deprecated = one_of(&[("serve", true), ("gone", false)]);
     ApiSettings {
         connections: read_connections(values),
         max_in_flight,
@@ -155,6 +152,7 @@ fn read_api(values: &mut Values) -> ApiSettings {
         rate_limit: read_rate_limit(values),
         auth_failures: values.get("http.auth_failures.per_minute", limit),
         origins: origins.flatten(),
+        serves_get_pet: values.get("http.deprecated_get", deprecated),
         public_url: read_public_url(values),
         proxies: proxies.unwrap_or_default(),
         ..ApiSettings::default()

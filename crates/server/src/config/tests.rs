@@ -80,7 +80,6 @@ fn the_defaults_are_valid_and_those_of_the_adapters() {
     let addresses = [Some(config.listen), config.management];
     let expected = ["127.0.0.1:8080", "127.0.0.1:8081"];
     assert_eq!(addresses, expected.map(|address| address.parse().ok()));
-    assert!(config.serves_get_pet);
     let connections = ConnectionLimits {
         workers: config.http.connections.workers,
         ..ConnectionLimits::default()

@@ -14,7 +14,7 @@ mod sources;
 use std::{fs, path::Path};
 
 use animal_store_settings::{
-    Schema, Setting, SettingsError, Sources, Values,
+    Changes, Schema, Setting, SettingsError, Sources, Values,
     parsers::{number, one_of},
 };
 use secrecy::{ExposeSecret, SecretString};
@@ -102,8 +102,16 @@ fn errors(sources: &Sources) -> Vec<String> {
 
 #[test]
 fn a_process_that_runs_takes_over_only_the_settings_that_are_marked() {
-    let reloaded = SCHEMA.settings().filter(|setting| setting.reloads);
-    assert!(reloaded.map(|setting| setting.name).eq(["log.format"]));
+    let mut values = SCHEMA.read(&Sources::default());
+    let later = SCHEMA.read(&Sources {
+        flags: vec![flag("http.workers", "3"), flag("log.format", "json")],
+        ..Sources::default()
+    });
+    for reloaded in [vec!["log.format"], Vec::new()] {
+        let others = vec!["http.workers"];
+        let changes = Changes { reloaded, others };
+        assert_eq!(values.reload(&later), changes);
+    }
 }
 
 #[test]

@@ -31,8 +31,9 @@ fn tokens_or_the_storage_imply_the_backend_of_keys() {
     ] {
         let config = config(&[settings, &[POSTGRES[1], REDIS[1]]].concat());
         let line = format!("keys.backend = \"{expected}\" # ");
-        let is_shown = config.lines.iter().any(|shown| shown.starts_with(&line));
-        assert!(is_shown, "{settings:?}: {:#?}", config.lines);
+        let lines = config.values.lines();
+        let is_shown = lines.iter().any(|shown| shown.starts_with(&line));
+        assert!(is_shown, "{settings:?}: {lines:#?}");
         let place = config.api_keys.backend().place();
         assert!(place.starts_with(expected), "{settings:?}: {place}");
     }
@@ -230,6 +231,6 @@ fn what_has_expired_is_a_warning_and_an_address_beyond_loopback_needs_a_certific
         let config = config(settings);
         let found = config.is_unencrypted(config.listen);
         assert_eq!(found, is_unencrypted, "{settings:?}");
-        assert_eq!(config.warnings, warnings, "{settings:?}");
+        assert_eq!(config.values.warnings(), warnings, "{settings:?}");
     }
 }

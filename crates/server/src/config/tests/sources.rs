@@ -31,7 +31,7 @@ fn a_file_that_others_can_write_or_a_secret_that_they_can_read_is_a_warning() {
         for (file, mode) in [(&toml, mode), (&secret, secret_mode)] {
             set_permissions(file.path(), Permissions::from_mode(mode)).unwrap();
         }
-        let found = Config::load(&in_file(&toml)).unwrap().warnings;
+        let found = Config::load(&in_file(&toml)).unwrap().values.warnings();
         assert_eq!(found.len(), warnings.len(), "{found:?}");
         // Their order is that of the names of the files.
         for warning in warnings {
@@ -48,7 +48,7 @@ fn tokens_are_a_list_and_a_url_can_contain_commas() {
         ("storage.postgres.url", "postgres://shop:a,b@db/animals"),
         ("keys.memory.tokens", "a, b,,"),
     ]);
-    let ApiKeysConfig::Memory(MemoryApiKeysConfig { tokens }) = &config.api_keys else {
+    let ApiKeysConfig::Memory(memory::MemoryApiKeysConfig { tokens }) = &config.api_keys else {
         panic!("{:?}", config.api_keys)
     };
     let tokens: Vec<_> = tokens.iter().map(ExposeSecret::expose_secret).collect();
@@ -76,8 +76,9 @@ fn a_secret_is_never_shown() {
     ] {
         let config = config(&[&secrets[..], backends].concat());
         assert!(!format!("{config:?}").contains("top-secret"), "{config:?}");
+        let lines = config.values.lines();
         let is_hidden = |line: &&String| line.starts_with('#') && line.contains("\"(set)\"");
-        let hidden = config.lines.iter().filter(is_hidden).count();
-        assert_eq!(hidden, secrets.len(), "{:#?}", config.lines);
+        let hidden = lines.iter().filter(is_hidden).count();
+        assert_eq!(hidden, secrets.len(), "{lines:#?}");
     }
 }

@@ -1,21 +1,68 @@
 //! The backend `memory`: pets and API keys of one process.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use animal_store_adapters_cli::UsageError;
 use animal_store_adapters_memory::{MemoryApiKeyDirectory, MemoryPetRepository};
 use animal_store_app::{
-    Finding,
+    ApiToken, Finding,
     ports::{ApiKeyStore, BulkStorage},
 };
+use animal_store_settings::{Setting, Values, items};
 use anyhow::bail;
 use async_trait::async_trait;
 use prometheus_client::registry::Registry;
+use secrecy::{ExposeSecret, SecretString};
 
-use super::{ApiKeys, ApiKeysBackend, Backend, PetsBackend, SharedFile, Storage};
-use crate::config::{MemoryApiKeysConfig, MemoryPetsConfig};
+use super::{Access, ApiKeys, ApiKeysBackend, Backend, PetsBackend, Storage, read_retention};
+
+pub(crate) const SETTINGS: &[Setting] = &[Setting::secret(
+    TOKENS,
+    "Tokens of the API keys: a list, or a text with commas. Required by the backend `memory`, unless \
+         `http.listen` is a loopback address: one is then generated, and printed on a terminal or with `--print-key`.",
+)];
+
+/// The setting of the tokens.
+pub(crate) const TOKENS: &str = "keys.memory.tokens";
 
 const MEMORY: &str = "memory";
+
+/// Pets in memory.
+#[derive(Debug)]
+pub struct MemoryPetsConfig {
+    /// How long an idempotency key is kept.
+    pub(crate) idempotency_retention: Duration,
+}
+
+/// API keys that are part of the configuration.
+#[derive(Debug)]
+pub(crate) struct MemoryApiKeysConfig {
+    pub(crate) tokens: Vec<SecretString>,
+}
+
+impl MemoryPetsConfig {
+    pub(crate) fn read(values: &mut Values) -> Self {
+        Self {
+            idempotency_retention: read_retention(values),
+        }
+    }
+}
+
+impl MemoryApiKeysConfig {
+    /// Reads the tokens: a list, or a text with commas or line ends.
+    pub(crate) fn read(values: &mut Values) -> Self {
+        let secret = values.secret(TOKENS).unwrap_or_default();
+        let tokens: Vec<_> = items(secret.expose_secret())
+            .map(SecretString::from)
+            .collect();
+        for (token, number) in tokens.iter().zip(1..) {
+            let parsed = ApiToken::parse(token.clone())
+                .map_err(|error| format!("contains an invalid token, number {number}: {error}"));
+            values.check(TOKENS, parsed);
+        }
+        Self { tokens }
+    }
+}
 
 #[async_trait]
 impl Backend for MemoryPetsConfig {
@@ -34,7 +81,10 @@ impl Backend for MemoryPetsConfig {
 
 #[async_trait]
 impl PetsBackend for MemoryPetsConfig {
-    async fn start(&self, _: &mut SharedFile, _: &mut Registry) -> anyhow::Result<Storage> {
+    async fn start(&self, access: &mut Access, _: &mut Registry) -> anyhow::Result<Storage> {
+        if access.is_of_command() {
+            return Err(in_memory());
+        }
         tracing::warn!("pets are kept in memory and are lost when the process ends");
         let repository = Arc::new(MemoryPetRepository::new(self.idempotency_retention));
         Ok(Storage {
@@ -44,11 +94,7 @@ impl PetsBackend for MemoryPetsConfig {
         })
     }
 
-    async fn start_for_command(&self, _: &mut SharedFile) -> anyhow::Result<Storage> {
-        Err(in_memory())
-    }
-
-    async fn open_bulk(&self, _: &mut SharedFile) -> anyhow::Result<Arc<dyn BulkStorage>> {
+    async fn open_bulk(&self, _: &mut Access) -> anyhow::Result<Arc<dyn BulkStorage>> {
         Err(in_memory())
     }
 
@@ -82,7 +128,7 @@ impl Backend for MemoryApiKeysConfig {
 
 #[async_trait]
 impl ApiKeysBackend for MemoryApiKeysConfig {
-    async fn start(&self, _: &mut SharedFile, _: &mut Registry) -> anyhow::Result<ApiKeys> {
+    async fn start(&self, _: &mut Access, _: &mut Registry) -> anyhow::Result<ApiKeys> {
         let directory = Arc::new(MemoryApiKeyDirectory::new(&self.tokens));
         Ok(ApiKeys {
             uses: directory.clone(),
@@ -92,7 +138,7 @@ impl ApiKeysBackend for MemoryApiKeysConfig {
         })
     }
 
-    async fn open_store(&self, _: &mut SharedFile) -> anyhow::Result<Option<Arc<dyn ApiKeyStore>>> {
+    async fn open_store(&self, _: &mut Access) -> anyhow::Result<Option<Arc<dyn ApiKeyStore>>> {
         Ok(None)
     }
 }
