@@ -75,3 +75,26 @@ impl Operation {
             .is_some_and(|value| !value.is_empty() && !value.contains('/'))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// The methods of the operations that this selects, and HEAD.
+    fn methods_of(is_selected: impl Fn(&Operation) -> bool) -> BTreeSet<&'static str> {
+        let selected = OPERATIONS.iter().filter(|operation| is_selected(operation));
+        let methods = selected.map(|operation| operation.method);
+        methods.chain(["HEAD"]).collect()
+    }
+
+    #[test]
+    fn the_methods_of_the_interface_and_of_each_path_are_those_of_its_operations() {
+        let listed = |methods: &'static str| methods.split(", ").collect();
+        let of_path = |path| methods_of(|operation| operation.route == path);
+        assert_eq!(methods_of(|_| true), listed(METHODS));
+        assert_eq!(of_path("/v1/pets"), listed(PETS_METHODS));
+        assert_eq!(of_path("/v1/pets/{petId}"), listed(PET_METHODS));
+    }
+}

@@ -32,7 +32,7 @@ fn requests_beyond_the_bound_are_a_503_before_their_api_key_is_checked() {
         service.create(),
         service.anonymous("GET", ""),
         service.anonymous("GET", "/1/nowhere"),
-        service.request("DELETE", ""),
+        service.request("PROPFIND", ""),
         service
             .request("POST", "")
             .header("Content-Type", "text/plain")

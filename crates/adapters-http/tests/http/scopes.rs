@@ -73,7 +73,7 @@ fn a_403_is_readable_by_a_page_and_that_of_the_deprecated_operation_announces_it
 fn the_route_and_the_method_come_before_the_scope() {
     let service = service(&[]);
     service.get("/1/nowhere").assert_status(404);
-    service.request("DELETE", "").send().assert_status(405);
+    service.request("PROPFIND", "").send().assert_status(405);
     service
         .request("POST", "/1")
         .json("{}")

@@ -34,7 +34,7 @@ fn mistakes(request: impl Fn(&str, &str) -> Request) -> Vec<(Request, u16, &'sta
             "method_not_allowed",
         ),
         (
-            with("DELETE", "/v1/pets/abc?limit=0", "text/plain").body(too_large()),
+            with("PROPFIND", "/v1/pets/abc?limit=0", "text/plain").body(too_large()),
             405,
             "method_not_allowed",
         ),

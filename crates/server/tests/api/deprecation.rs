@@ -28,7 +28,7 @@ fn every_authenticated_response_of_the_operation_announces_it_and_no_other() {
     }
     for (request, status) in [
         (app.anonymous("GET", &pet), 401),
-        (app.request("DELETE", &pet), 405),
+        (app.request("PROPFIND", &pet), 405),
         (app.request("GET", &format!("{pet}/owner")), 404),
         (app.request("GET", "/v1/pets"), 200),
         (app.request("POST", "/v1/pets").json("{}"), 400),
@@ -50,7 +50,7 @@ fn after_its_removal_the_operation_is_a_410_that_still_leads_to_its_successor() 
         response.assert_error(410, "gone");
         app.request("HEAD", path).send().assert_head_of(&response);
     }
-    app.request("DELETE", "/v1/pets/1")
+    app.request("PROPFIND", "/v1/pets/1")
         .send()
         .assert_error(405, "method_not_allowed");
     app.get("/v1/pets/1/owner")

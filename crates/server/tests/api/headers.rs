@@ -21,8 +21,8 @@ fn under_v1(app: &TestApp) -> Vec<(Request, u16)> {
         (app.request("GET", "/v1/pets/abc"), 404),
         (app.request("GET", "/v1/nowhere"), 404),
         (app.request("GET", "/v1"), 404),
-        (app.request("DELETE", "/v1/pets"), 405),
-        (app.request("DELETE", &pet), 405),
+        (app.request("PROPFIND", "/v1/pets"), 405),
+        (app.request("PROPFIND", &pet), 405),
         (
             app.request("POST", "/v1/pets").json("x".repeat(16_385)),
             413,

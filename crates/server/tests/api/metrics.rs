@@ -65,7 +65,7 @@ fn a_response_is_counted_by_operation_method_and_status() {
         (app.anonymous("GET", &pet), 401),
         // The encoded path of the list.
         (app.anonymous("HEAD", "/v1/%70ets"), 401),
-        (app.request("DELETE", &pet), 405),
+        (app.request("PROPFIND", &pet), 405),
     ] {
         request.send().assert_status(status);
     }
