@@ -72,8 +72,7 @@ impl Application {
         let Config {
             http,
             tls,
-            storage,
-            api_keys,
+            stores,
             shutdown,
             ..
         } = config;
@@ -84,12 +83,12 @@ impl Application {
         };
         let mut registry = Registry::default();
         let prefixed = process_metrics::register(&mut registry, version::BUILD, dropped_log_lines);
-        let (use_cases, adapters) = wiring::start(storage, api_keys, access, prefixed).await?;
         let Adapters {
+            use_cases,
             readiness,
             writer,
             api_key_tasks,
-        } = adapters;
+        } = wiring::start(&stores, access, prefixed).await?;
         let tls = tls.map(CurrentTlsIdentity::new);
         let mut watches = JoinSet::new();
         if let Some(identity) = &tls {

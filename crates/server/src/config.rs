@@ -13,6 +13,7 @@ mod api_keys;
 mod http;
 mod service;
 mod storage;
+mod stores;
 #[cfg(test)]
 mod tests;
 
@@ -34,7 +35,7 @@ use self::{
     http::{HttpConfig, open_tls},
     service::TracesConfig,
 };
-pub use self::{service::ShutdownConfig, storage::StorageConfig};
+pub use self::{service::ShutdownConfig, storage::StorageConfig, stores::Stores};
 use crate::backends::{memory, postgres, redis, sqlite};
 pub use animal_store_settings::Sources;
 
@@ -73,9 +74,8 @@ pub struct Config {
     pub(crate) tls: Option<TlsIdentity>,
     /// Address of the management listener, if there is one.
     pub(crate) management: Option<SocketAddr>,
-    /// The storage of pets.
-    pub storage: StorageConfig,
-    pub(crate) api_keys: ApiKeysConfig,
+    /// Where pets and API keys are.
+    pub stores: Stores,
     pub(crate) log: LogConfig,
     /// The collector of traces, if there is one.
     pub(crate) traces: Option<Url>,
@@ -98,8 +98,7 @@ impl Config {
         let http = HttpConfig::read(values);
         let tls = open_tls(values, http.tls.as_ref());
         let management = read_management(values);
-        let storage = StorageConfig::read(values);
-        let api_keys = ApiKeysConfig::read(values);
+        let stores = Stores::read(values);
         let log = LogConfig::read(values);
         let traces = TracesConfig::read(values);
         let shutdown = ShutdownConfig::read(values);
@@ -113,8 +112,7 @@ impl Config {
             },
             tls,
             management,
-            storage: storage?,
-            api_keys: api_keys?,
+            stores: stores?,
             log,
             traces: traces.endpoint,
             shutdown,
@@ -135,8 +133,7 @@ pub(crate) fn read(sources: &Sources) -> Values {
     let mut values = SCHEMA.read(sources);
     HttpConfig::read(&mut values);
     read_management(&mut values);
-    StorageConfig::read(&mut values);
-    ApiKeysConfig::read(&mut values);
+    Stores::read(&mut values);
     LogConfig::read(&mut values);
     TracesConfig::read(&mut values);
     ShutdownConfig::read(&mut values);

@@ -1,4 +1,4 @@
-//! Starts the adapters behind the ports.
+//! Examines the stores, and starts the adapters behind the ports.
 
 use std::sync::Arc;
 
@@ -9,35 +9,36 @@ use tokio::task::JoinHandle;
 
 use crate::{
     backends::{Access, ApiKeys, Storage},
-    config::{ApiKeysConfig, StorageConfig},
+    config::Stores,
 };
 
-/// Returns a warning about each backend whose connections others can read.
-pub(crate) fn exposures(storage: &StorageConfig, api_keys: &ApiKeysConfig) -> Vec<Finding> {
+/// Returns a warning about each store whose connections others can read.
+pub(crate) fn exposures(stores: &Stores) -> Vec<Finding> {
     let mut exposures = Vec::new();
-    exposures.extend(storage.backend().exposure());
-    if !api_keys.is_in(storage) {
-        exposures.extend(api_keys.backend().exposure());
+    exposures.extend(stores.pets.backend().exposure());
+    if !stores.are_one() {
+        exposures.extend(stores.api_keys.backend().exposure());
     }
     exposures
 }
 
-/// Examines the backends.
-pub(crate) async fn diagnose(storage: &StorageConfig, api_keys: &ApiKeysConfig) -> Vec<Finding> {
-    if api_keys.is_in(storage) {
-        return storage.backend().diagnose(true).await;
+/// Examines the stores.
+pub(crate) async fn diagnose(stores: &Stores) -> Vec<Finding> {
+    let pets = stores.pets.backend();
+    if stores.are_one() {
+        return pets.diagnose(true).await;
     }
     // None waits for the timeouts of the other one.
-    let (mut findings, in_api_keys) = tokio::join!(
-        storage.backend().diagnose(false),
-        api_keys.backend().diagnose(true)
-    );
+    let api_keys = stores.api_keys.backend();
+    let (mut findings, in_api_keys) = tokio::join!(pets.diagnose(false), api_keys.diagnose(true));
     findings.extend(in_api_keys);
     findings
 }
 
-/// What the selected adapters have besides their use cases. Nothing of it keeps them open.
-pub(crate) struct Adapters {
+/// The adapters, which were started.
+pub(crate) struct Adapters<F> {
+    /// Creates the use cases of one worker.
+    pub(crate) use_cases: F,
     /// Checks of the storage and of the source of API keys. What is kept in memory is always ready.
     pub(crate) readiness: CheckReadiness,
     /// Resolves after the last repository is dropped and all queued creates have their response.
@@ -46,37 +47,40 @@ pub(crate) struct Adapters {
     pub(crate) api_key_tasks: Vec<JoinHandle<()>>,
 }
 
-/// Starts the adapters. Returns the function that creates the use cases of one worker. The adapters end after this
-/// function and all its use cases are dropped, in any order: each task ends by itself, and the shutdown waits for all.
+/// Starts the adapters. They end after the function that creates use cases and all its use cases are dropped, in any
+/// order: each task ends by itself, and the shutdown waits for all.
 pub(crate) async fn start(
-    storage: StorageConfig,
-    api_keys: ApiKeysConfig,
+    stores: &Stores,
     mut access: Access,
     registry: &mut Registry,
-) -> anyhow::Result<(impl Fn() -> UseCases + Clone + Send + 'static, Adapters)> {
+) -> anyhow::Result<Adapters<impl Fn() -> UseCases + Clone + Send + 'static>> {
+    let pets = stores.pets.backend();
+    let api_keys = stores.api_keys.backend();
     let Storage {
         new_repository,
         readiness: storage_probe,
         writer,
-    } = storage.backend().start(&mut access, registry).await?;
+    } = pets.start(&mut access, registry).await?;
     let ApiKeys {
         directory,
         uses,
         readiness: api_keys_probe,
         tasks: api_key_tasks,
-    } = api_keys.backend().start(&mut access, registry).await?;
+    } = api_keys.start(&mut access, registry).await?;
     access.register_metrics(registry);
-    let pets = storage.backend().place();
-    let api_keys = api_keys.backend().place();
-    tracing::info!(pets, api_keys, "storage selected");
-    let adapters = Adapters {
-        readiness: CheckReadiness::new(storage_probe, api_keys_probe),
-        writer,
-        api_key_tasks,
-    };
+    tracing::info!(
+        pets = pets.place(),
+        api_keys = api_keys.place(),
+        "storage selected"
+    );
     let use_cases = move || {
         let directory = Arc::clone(&directory);
         UseCases::new(new_repository(), directory, Arc::clone(&uses))
     };
-    Ok((use_cases, adapters))
+    Ok(Adapters {
+        use_cases,
+        readiness: CheckReadiness::new(storage_probe, api_keys_probe),
+        writer,
+        api_key_tasks,
+    })
 }

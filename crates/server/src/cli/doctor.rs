@@ -9,9 +9,8 @@ use animal_store_http1::TlsIdentity;
 use animal_store_settings::SettingsError;
 use humantime::format_rfc3339_seconds;
 
-use super::stores::Stores;
 use crate::{
-    config::{self, Sources, read_tls_identity},
+    config::{self, Sources, Stores, read_tls_identity},
     wiring::{diagnose, exposures},
 };
 
@@ -30,8 +29,8 @@ pub(super) async fn run(args: &DoctorArgs, sources: &Sources) -> anyhow::Result<
         findings.push(Finding::warning("configuration", warning, advice));
     }
     findings.extend(tls);
-    findings.extend(exposures(&stores.pets, &stores.api_keys));
-    findings.extend(diagnose(&stores.pets, &stores.api_keys).await);
+    findings.extend(exposures(&stores));
+    findings.extend(diagnose(&stores).await);
     doctor::run(args, &findings)
 }
 

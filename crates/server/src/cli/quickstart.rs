@@ -51,7 +51,7 @@ pub(super) async fn run(
         has_tls: config.tls.is_some(),
         public_url: config.http.public_url.as_ref().map(ToString::to_string),
     };
-    match &config.api_keys {
+    match &config.stores.api_keys {
         ApiKeysConfig::Sqlite(sqlite) => {
             let store = SqliteApiKeyStore::new(sqlite.open(access).await?);
             let start = FileStart {
@@ -180,7 +180,7 @@ impl FileStart<'_> {
     }
 
     fn notice(&self, advice: &str) -> String {
-        let kept = match self.config.storage {
+        let kept = match self.config.stores.pets {
             StorageConfig::Sqlite(_) => "Pets and API keys",
             _ => "API keys",
         };

@@ -97,7 +97,8 @@ async fn start(
     dropped_log_lines: Counter,
 ) -> anyhow::Result<Application> {
     let limits = &mut config.http.connections;
-    reserve_files(limits, config.storage.backend().connections(limits.workers))?;
+    let pets = config.stores.pets.backend();
+    reserve_files(limits, pets.connections(limits.workers))?;
     let is_managed = socket.is_some() || is_notified();
     // Before the adapters, which can take seconds to start: an address in use is reported at once.
     let listeners = Listeners::bind(&config, socket)?;
@@ -110,13 +111,13 @@ async fn start(
              http.trusted_proxies"
         );
     }
-    for finding in exposures(&config.storage, &config.api_keys) {
+    for finding in exposures(&config.stores) {
         tracing::warn!("{}: {}", finding.found, finding.advice.unwrap_or_default());
     }
     let mut access = Access::of_service();
     let first_token = quickstart::run(&config, address, &mut access, options, is_managed).await?;
     if let Some(token) = first_token
-        && let ApiKeysConfig::Memory(memory) = &mut config.api_keys
+        && let ApiKeysConfig::Memory(memory) = &mut config.stores.api_keys
     {
         memory.tokens.push(token);
     }

@@ -12,7 +12,6 @@ use animal_store_adapters_cli::{
 };
 use animal_store_adapters_sqlite::NewBackup;
 use animal_store_app::{ApiKeyStores, CopyStore};
-use animal_store_settings::Values;
 use anyhow::{Context, ensure};
 use nix::unistd::gethostname;
 use prometheus_client::registry::Registry;
@@ -20,25 +19,8 @@ use prometheus_client::registry::Registry;
 use super::command::{check_log, log_warnings, start};
 use crate::{
     backends::{Access, sqlite},
-    config::{self, ApiKeysConfig, Sources, StorageConfig},
+    config::{self, ApiKeysConfig, Sources, StorageConfig, Stores},
 };
-
-/// Where pets and API keys are.
-pub(super) struct Stores {
-    pub(super) pets: StorageConfig,
-    pub(super) api_keys: ApiKeysConfig,
-}
-
-impl Stores {
-    pub(super) fn read(values: &mut Values) -> Option<Self> {
-        let pets = StorageConfig::read(values);
-        let api_keys = ApiKeysConfig::read(values);
-        Some(Self {
-            pets: pets?,
-            api_keys: api_keys?,
-        })
-    }
-}
 
 /// Runs a command of `keys`.
 pub(super) async fn keys(command: keys::Command, sources: &Sources) -> anyhow::Result<()> {

@@ -7,7 +7,7 @@ use animal_store_settings::{
     parsers::{one_of, optional},
 };
 
-use super::storage::{StorageBackend, StorageConfig};
+use super::storage::StorageBackend;
 use crate::backends::{
     ApiKeysBackend,
     memory::{MemoryApiKeysConfig, TOKENS},
@@ -70,15 +70,6 @@ impl ApiKeysConfig {
             Self::Memory(memory) => memory,
             Self::Postgres(postgres) => &**postgres,
             Self::Redis(redis) => &**redis,
-        }
-    }
-
-    /// Whether the API keys are in the storage of pets.
-    pub(crate) fn is_in(&self, storage: &StorageConfig) -> bool {
-        match self {
-            Self::Sqlite(_) => matches!(storage, StorageConfig::Sqlite(_)),
-            Self::Postgres(_) => matches!(storage, StorageConfig::Postgres(_)),
-            Self::Memory(_) | Self::Redis(_) => false,
         }
     }
 }

@@ -90,7 +90,7 @@ fn the_defaults_are_valid_and_those_of_the_adapters() {
     };
     assert_eq!(config.http, expected);
     let path = current_dir().unwrap().join("animal-store.db");
-    let sqlite = format!("{:?} {:?}", config.storage, config.api_keys);
+    let sqlite = format!("{:?} {:?}", config.stores.pets, config.stores.api_keys);
     assert_eq!(sqlite.matches(&format!("path: {path:?}")).count(), 2);
 
     let servers = shown(&[POSTGRES, REDIS].concat());
@@ -141,7 +141,7 @@ fn every_key_sets_its_field() {
         ),
         ("http.deprecated_get", "gone", "serves_get_pet: false"),
         ("management.listen", "", "management: None"),
-        ("storage.backend", "memory", "storage: Memory"),
+        ("storage.backend", "memory", "pets: Memory"),
         (
             "storage.idempotency_retention",
             "1s",
@@ -265,7 +265,7 @@ fn limits_that_are_not_set_are_derived_from_those_that_are() {
         let limits = config(&[("http.max_in_flight", all)]).http;
         assert_eq!(limits.max_in_flight_per_key, per_key, "{all}");
     }
-    let connections = |settings: &[_]| config(settings).storage.backend().connections(4);
+    let connections = |settings: &[_]| config(settings).stores.pets.backend().connections(4);
     assert_eq!(connections(&[&POSTGRES[..], &[TOKENS]].concat()), 8);
     assert_eq!(connections(&[]), 0, "only PostgreSQL has some");
     let limits = config(&[("http.keep_alive", "1h")]).http.connections;

@@ -72,7 +72,7 @@ impl Backend {
         let mut config = Config::load(&sources).expect("a valid configuration");
         // On a busy machine, a connection may wait for its first request.
         config.http.connections.head_timeout = Duration::from_secs(10);
-        match &mut config.storage {
+        match &mut config.stores.pets {
             StorageConfig::Sqlite(sqlite) => sqlite.settings.timeout = LONG_TIMEOUT,
             StorageConfig::Postgres(postgres) => postgres.settings.timeout = LONG_TIMEOUT,
             StorageConfig::Memory { .. } => {}

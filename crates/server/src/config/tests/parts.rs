@@ -34,7 +34,7 @@ fn tokens_or_the_storage_imply_the_backend_of_keys() {
         let lines = config.values.lines();
         let is_shown = lines.iter().any(|shown| shown.starts_with(&line));
         assert!(is_shown, "{settings:?}: {lines:#?}");
-        let place = config.api_keys.backend().place();
+        let place = config.stores.api_keys.backend().place();
         assert!(place.starts_with(expected), "{settings:?}: {place}");
     }
 }

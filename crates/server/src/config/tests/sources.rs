@@ -48,12 +48,13 @@ fn tokens_are_a_list_and_a_url_can_contain_commas() {
         ("storage.postgres.url", "postgres://shop:a,b@db/animals"),
         ("keys.memory.tokens", "a, b,,"),
     ]);
-    let ApiKeysConfig::Memory(memory::MemoryApiKeysConfig { tokens }) = &config.api_keys else {
-        panic!("{:?}", config.api_keys)
+    let ApiKeysConfig::Memory(memory::MemoryApiKeysConfig { tokens }) = &config.stores.api_keys
+    else {
+        panic!("{:?}", config.stores.api_keys)
     };
     let tokens: Vec<_> = tokens.iter().map(ExposeSecret::expose_secret).collect();
     assert_eq!(tokens, ["a", "b"]);
-    let place = config.storage.backend().place();
+    let place = config.stores.pets.backend().place();
     assert_eq!(place, "postgres db:5432/animals");
 }
 
