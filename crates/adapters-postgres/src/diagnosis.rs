@@ -21,6 +21,7 @@ use crate::{
     },
     connection::within,
     error::ConnectionError,
+    pet_repository::FOR_PETS,
 };
 
 const CONNECTION: &str = "postgres.connection";
@@ -37,14 +38,6 @@ const REVOCATIONS: &str = "postgres.revocations";
 
 /// Returns the server process of a connection.
 const BACKEND: &str = "SELECT pg_backend_pid()::text";
-
-/// What the service needs for pets.
-const FOR_PETS: [(&str, &str); 4] = [
-    ("pets", "SELECT, INSERT"),
-    ("idempotency_keys", "SELECT, INSERT, UPDATE, DELETE"),
-    ("idempotency_readings", "SELECT, INSERT, DELETE"),
-    ("pets_id_seq", "USAGE"),
-];
 
 /// What the service and its backups need for API keys, if they are in the database.
 const FOR_API_KEYS: [(&str, &str); 7] = [

@@ -9,6 +9,14 @@ use crate::{
     reads::{Page, Read, Reads},
 };
 
+/// Tables and sequences of pets, and the permissions on them that the service needs.
+pub(crate) const FOR_PETS: [(&str, &str); 4] = [
+    ("pets", "SELECT, INSERT"),
+    ("idempotency_keys", "SELECT, INSERT, UPDATE, DELETE"),
+    ("idempotency_readings", "SELECT, INSERT, DELETE"),
+    ("pets_id_seq", "USAGE"),
+];
+
 /// Repository of one worker. It reads on the worker's own connections and adds through the writers of the process.
 pub struct PgPetRepository {
     reads: Arc<Reads>,
