@@ -32,7 +32,7 @@ use tokio::{select, task::JoinHandle};
 pub(crate) use self::{
     failure::{Affected, Failure, Lost},
     session::{Connected, Executed, Session},
-    statement::{SessionStatement, Value},
+    statement::{Query, SessionStatement, Value},
 };
 use crate::{connection::ConnectionSettings, purpose::Purpose};
 

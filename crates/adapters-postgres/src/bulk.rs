@@ -12,10 +12,10 @@
 
 mod snapshot;
 
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use animal_store_app::ports::{
-    BulkStorage, IdempotencyRecord, StorageSnapshot, StoreFailure, StoredPet,
+    BulkStorage, IdempotencyRecord, StorageSnapshot, StoreResult, StoredPet,
 };
 use async_trait::async_trait;
 use tokio_postgres::{error::SqlState, types::Type};
@@ -35,6 +35,12 @@ const NEEDED: [(&str, &str); 3] = [
     ("pets_id_seq", "USAGE, UPDATE"),
 ];
 
+/// The columns of a stored pet that an INSERT gives beside [`COLUMNS`].
+const STORED_COLUMNS: &[(&str, Type)] = &[
+    ("created_at", Type::TIMESTAMPTZ_ARRAY),
+    ("id", Type::INT8_ARRAY),
+];
+
 /// The content of a database, in bulk. The schema has to be up to date. Each call and each snapshot has a connection of
 /// its own.
 pub struct PgBulkStorage(Database);
@@ -48,63 +54,47 @@ impl PgBulkStorage {
 
 #[async_trait]
 impl BulkStorage for PgBulkStorage {
-    async fn check_writable(&self) -> Result<(), StoreFailure> {
+    async fn check_writable(&self) -> StoreResult<()> {
         let connection = self.0.connect().await?;
-        let needed = format!(
-            "({}) UNION ALL {CANNOT_CREATE}",
-            missing_permissions(&NEEDED)
-        );
-        connection
-            .check(&needed, "the user lacks permissions: ")
-            .await
+        let missing = missing_permissions(&NEEDED);
+        let missing = format!("({missing}) UNION ALL {CANNOT_CREATE}");
+        let description = "the user lacks permissions: ";
+        connection.check(&missing, description).await
     }
 
-    async fn mark_copy(&self, is_unfinished: bool) -> Result<(), StoreFailure> {
-        let create = "CREATE TABLE IF NOT EXISTS unfinished_copy ()";
+    async fn mark_copy(&self, is_unfinished: bool) -> StoreResult<()> {
+        let statement = if is_unfinished {
+            "CREATE TABLE IF NOT EXISTS unfinished_copy ()"
+        } else {
+            "DROP TABLE IF EXISTS unfinished_copy"
+        };
         let connection = self.0.connect().await?;
-        connection
-            .begin(if is_unfinished {
-                create
-            } else {
-                "DROP TABLE IF EXISTS unfinished_copy"
-            })
-            .await?;
+        connection.begin(statement).await?;
         connection.commit().await
     }
 
-    async fn snapshot(&self) -> Result<Box<dyn StorageSnapshot>, StoreFailure> {
+    async fn snapshot(&self) -> StoreResult<Box<dyn StorageSnapshot>> {
         let connection = self.0.connect().await?;
         connection.begin(SNAPSHOT).await?;
         Ok(Box::new(PgSnapshot(connection)))
     }
 
-    async fn add_pets(&self, pets: Vec<StoredPet>) -> Result<bool, StoreFailure> {
+    async fn add_pets(&self, pets: Vec<StoredPet>) -> StoreResult<bool> {
         let ids: Vec<_> = pets.iter().map(|stored| stored.pet.id().get()).collect();
         let Some(greatest) = ids.iter().max() else {
             return Ok(true);
         };
         let reserve_ids = advance_sequence(&greatest.to_string());
-        let connection = self.0.connect().await?;
-        connection.begin(&reserve_ids).await?;
-        let columns = [
-            COLUMNS,
-            &[
-                ("id", Type::INT8_ARRAY),
-                ("created_at", Type::TIMESTAMPTZ_ARRAY),
-            ],
-        ]
-        .concat();
-        let created_at = |stored: &StoredPet| {
-            let micros = stored.created_at.micros().unsigned_abs();
-            UNIX_EPOCH + Duration::from_micros(micros)
-        };
         let new_pets: Vec<_> = pets.iter().map(|stored| stored.pet.new_pet()).collect();
         let mut arrays = arrays(&new_pets);
-        arrays.push(array(ids.into_iter()));
         arrays.push(array(pets.iter().map(created_at)));
+        arrays.push(Box::new(ids));
+        let columns = [COLUMNS, STORED_COLUMNS].concat();
         let names = column_names(&columns);
         let given = unnest(&columns);
         let insert = format!("INSERT INTO pets ({names}) SELECT {names} FROM {given}");
+        let connection = self.0.connect().await?;
+        connection.begin(&reserve_ids).await?;
         let written = match connection.write(&insert, &columns, &arrays).await {
             Err(error) if error.refusal() == Some(&SqlState::UNIQUE_VIOLATION) => return Ok(false),
             written => written?,
@@ -120,7 +110,7 @@ impl BulkStorage for PgBulkStorage {
     async fn add_idempotency_records(
         &self,
         mut records: Vec<IdempotencyRecord>,
-    ) -> Result<(), StoreFailure> {
+    ) -> StoreResult<()> {
         records.sort_by(|one, other| one.key.cmp(&other.key));
         records.dedup_by(|one, other| one.key == other.key);
         let columns = column_names(RECORD_COLUMNS);
@@ -144,4 +134,9 @@ impl BulkStorage for PgBulkStorage {
         connection.write(&insert, RECORD_COLUMNS, &arrays).await?;
         connection.commit().await
     }
+}
+
+fn created_at(stored: &StoredPet) -> SystemTime {
+    let micros = stored.created_at.micros().unsigned_abs();
+    UNIX_EPOCH + Duration::from_micros(micros)
 }

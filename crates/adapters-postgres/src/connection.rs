@@ -20,10 +20,9 @@ use std::sync::{
 
 use animal_store_adapter_kit::Outage;
 use tokio::sync::watch;
-use tokio_postgres::Client;
 
 pub use endpoint::{PgEndpoint, PgEndpointError};
-pub(crate) use task::{Commits, ConnectionTask};
+pub(crate) use task::{Commits, ConnectionTask, OpenConnection};
 pub(crate) use within::within;
 
 use crate::{PostgresSettings, error::ConnectionError, metrics::Metrics};
@@ -68,17 +67,17 @@ impl ConnectionSettings {
 
     /// Opens a connection within the connect timeout, and within the same timeout makes the settings of its
     /// transactions, unless a pooler assigns a server connection to each transaction.
-    pub(crate) async fn connect(&self) -> Result<(Client, ConnectionTask), ConnectionError> {
+    pub(crate) async fn connect(&self) -> Result<OpenConnection, ConnectionError> {
         let postgres = &self.postgres;
-        let (client, task) = self.endpoint.connect(postgres.connect_timeout).await?;
+        let opened = self.endpoint.connect(postgres.connect_timeout).await?;
         if !postgres.transaction_pooling {
             let set = postgres.set_statements("SET");
-            self.within(client.batch_execute(&set)).await?;
+            self.within(opened.client.batch_execute(&set)).await?;
         }
-        if postgres.transaction_pooling || !task.reports_role {
+        if postgres.transaction_pooling || !opened.task.reports_role {
             self.must_probe.store(true, Ordering::Relaxed);
         }
-        Ok((client, task))
+        Ok(opened)
     }
 
     /// Waits within the connect timeout until a connection is prepared. An error has user, hosts and database.

@@ -74,16 +74,18 @@ impl Creates {
             None => self.add_plain(&pet).await,
             Some(key) => self.add_keyed(&pet, key).await,
         };
-        let (id, replayed) = match response? {
-            Response::Added(id) => (id, false),
-            Response::Replayed(id) => (id, true),
+        let response = response?;
+        let id = match response {
+            Response::Added(id) | Response::Replayed(id) => id,
             Response::Mismatch => return Err(AddPetError::IdempotencyMismatch),
             Response::Locked => return Err(AddPetError::IdempotencyConflict),
             Response::TableLocked => return Err(StoreFailure::Timeout.into()),
         };
-        // The request is dropped before its response is sent, so this is the only reference.
-        let pet = Pet::new(id, Arc::unwrap_or_clone(pet));
-        Ok(AddedPet { pet, replayed })
+        Ok(AddedPet {
+            // The request is dropped before its response is sent, so this is the only reference.
+            pet: Pet::new(id, Arc::unwrap_or_clone(pet)),
+            replayed: matches!(response, Response::Replayed(_)),
+        })
     }
 
     async fn add_plain(&self, pet: &Arc<NewPet>) -> Result<Response, AddPetError> {

@@ -19,7 +19,7 @@ use crate::{
         ASYNCHRONOUS, NOT_DURABLE, READ_ONLY_REASON, ROW_SECURITY, SEQUENCE_BEHIND,
         SEQUENCE_CACHED, UNFINISHED, missing_permissions, superfluous_permissions, texts,
     },
-    connection::within,
+    connection::{OpenConnection, within},
     error::ConnectionError,
     pet_repository::FOR_PETS,
 };
@@ -60,6 +60,12 @@ const FOR_REVOCATIONS: [&str; 6] = [
     "api_key_changes",
 ];
 
+/// A query that returns the problems of a subject.
+struct Check {
+    subject: &'static str,
+    query: String,
+}
+
 /// Examines a database for an instance. `direct` leads to the same database for migrations. The number of statements is
 /// fixed, and each ends within the timeouts of the settings.
 pub async fn diagnose(
@@ -69,18 +75,8 @@ pub async fn diagnose(
     has_api_keys: bool,
 ) -> Vec<Finding> {
     let named = endpoint.clone().named(settings.transaction_pooling);
-    let primary = named
-        .clone()
-        .of_primary(settings.transaction_pooling)
-        .connect(settings.connect_timeout)
-        .await;
-    let connected = match primary {
-        Ok(primary) => Ok(primary),
-        // A standby can be examined as well.
-        Err(_) => named.connect(settings.connect_timeout).await,
-    };
-    let (client, _task) = match connected {
-        Ok(connected) => connected,
+    let opened = match connect(&named, settings).await {
+        Ok(opened) => opened,
         Err(error) => {
             let advice = if error.is_about_the_encoding() {
                 "create a database WITH ENCODING 'UTF8', and restore the data into it"
@@ -90,41 +86,29 @@ pub async fn diagnose(
             return vec![Finding::error(CONNECTION, error.to_string(), advice)];
         }
     };
+    let client = &opened.client;
     let mut findings = vec![Finding::ok(CONNECTION, endpoint.login())];
     if !settings.transaction_pooling {
-        findings.push(pooler_finding(&client, &named, settings).await);
+        findings.push(pooler_finding(client, &named, settings).await);
     }
     let migrations = Migrations::new(direct.clone(), settings.connect_timeout);
-    let (schema, is_pending) = schema_finding(&migrations, settings.schema).await;
-    findings.push(schema);
-    let mut checks = vec![
-        (ROLE, READ_ONLY_REASON.to_owned()),
-        (DURABILITY, NOT_DURABLE.to_owned()),
-        (REPLICATION, ASYNCHRONOUS.to_owned()),
-        (COPY, UNFINISHED.to_owned()),
-    ];
+    let comparison = migrations.comparison().await;
+    let is_pending = comparison
+        .as_ref()
+        .is_ok_and(|comparison| !comparison.pending.is_empty());
+    findings.push(schema_finding(comparison, settings.schema));
+    let mut checks = checks();
     if is_pending {
-        findings.push(Finding::unknown(
-            PERMISSIONS,
-            "tables may be missing",
-            "run the pending migrations first",
-        ));
+        let found = "tables may be missing";
+        let advice = "run the pending migrations first";
+        findings.push(Finding::unknown(PERMISSIONS, found, advice));
     } else {
-        let mut needed = FOR_PETS.to_vec();
-        if has_api_keys {
-            needed.extend(FOR_API_KEYS);
-            checks.push((REVOCATIONS, superfluous_permissions(&FOR_REVOCATIONS)));
-        }
-        checks.push((PERMISSIONS, missing_permissions(&needed)));
-        checks.push((ROWS, ROW_SECURITY.to_owned()));
-        checks.push((
-            SEQUENCE,
-            format!("{SEQUENCE_BEHIND} UNION ALL {SEQUENCE_CACHED}"),
-        ));
+        checks.extend(checks_of_tables(has_api_keys));
     }
-    for (subject, query) in checks {
-        match within(settings.timeout, texts(&client, &query)).await {
-            Ok(problems) => findings.push(finding(subject, &problems)),
+    for Check { subject, query } in checks {
+        match within(settings.timeout, texts(client, &query)).await {
+            Ok(problems) if problems.is_empty() => findings.push(no_problem(subject)),
+            Ok(problems) => findings.push(problem(subject, &problems)),
             Err(error) if client.is_closed() || matches!(error, ConnectionError::NoResponse) => {
                 let advice =
                     "check the load of PostgreSQL and the network, and run the command again";
@@ -135,6 +119,50 @@ pub async fn diagnose(
         }
     }
     findings
+}
+
+/// Connects to the primary, or else to a standby, which can be examined as well.
+async fn connect(
+    endpoint: &PgEndpoint,
+    settings: &PostgresSettings,
+) -> Result<OpenConnection, ConnectionError> {
+    let limit = settings.connect_timeout;
+    let primary = endpoint.clone().of_primary(settings.transaction_pooling);
+    match primary.connect(limit).await {
+        Ok(connected) => Ok(connected),
+        Err(_) => endpoint.connect(limit).await,
+    }
+}
+
+fn checks() -> Vec<Check> {
+    vec![
+        Check::new(ROLE, READ_ONLY_REASON),
+        Check::new(DURABILITY, NOT_DURABLE),
+        Check::new(REPLICATION, ASYNCHRONOUS),
+        Check::new(COPY, UNFINISHED),
+    ]
+}
+
+fn checks_of_tables(has_api_keys: bool) -> Vec<Check> {
+    let mut checks = Vec::new();
+    let mut needed = FOR_PETS.to_vec();
+    if has_api_keys {
+        needed.extend(FOR_API_KEYS);
+        let superfluous = superfluous_permissions(&FOR_REVOCATIONS);
+        checks.push(Check::new(REVOCATIONS, superfluous));
+    }
+    checks.push(Check::new(PERMISSIONS, missing_permissions(&needed)));
+    checks.push(Check::new(ROWS, ROW_SECURITY));
+    let sequence = format!("{SEQUENCE_BEHIND} UNION ALL {SEQUENCE_CACHED}");
+    checks.push(Check::new(SEQUENCE, sequence));
+    checks
+}
+
+impl Check {
+    fn new(subject: &'static str, query: impl Into<String>) -> Self {
+        let query = query.into();
+        Self { subject, query }
+    }
 }
 
 /// Finds a pooler that assigns a server connection to each transaction.
@@ -169,19 +197,21 @@ async fn shares_servers(
     endpoint: &PgEndpoint,
     settings: &PostgresSettings,
 ) -> Result<bool, ConnectionError> {
-    let (other, _task) = endpoint.connect(settings.connect_timeout).await?;
+    let other = endpoint.connect(settings.connect_timeout).await?;
     let compare = async {
         let before = texts(client, BACKEND).await?;
-        other.batch_execute("BEGIN").await?;
-        let is_shared = texts(&other, BACKEND).await? == before;
+        other.client.batch_execute("BEGIN").await?;
+        let is_shared = texts(&other.client, BACKEND).await? == before;
         Ok::<_, ConnectionError>(is_shared || texts(client, BACKEND).await? != before)
     };
     within(settings.timeout, compare).await
 }
 
-/// Returns the finding, and whether migrations are pending.
-async fn schema_finding(migrations: &Migrations, mode: SchemaMode) -> (Finding, bool) {
-    let comparison = match migrations.comparison().await {
+fn schema_finding(
+    comparison: Result<SchemaComparison, MigrationError>,
+    mode: SchemaMode,
+) -> Finding {
+    let SchemaComparison { pending, newer, .. } = match comparison {
         Ok(comparison) => comparison,
         Err(error) => {
             let advice = match error {
@@ -190,48 +220,57 @@ async fn schema_finding(migrations: &Migrations, mode: SchemaMode) -> (Finding, 
                     "check storage.postgres.migrate_url, and the permission SELECT ON __diesel_schema_migrations"
                 }
             };
-            return (Finding::error(MIGRATIONS, error.to_string(), advice), false);
+            return Finding::error(MIGRATIONS, error.to_string(), advice);
         }
     };
-    let SchemaComparison { pending, newer, .. } = comparison;
+    if pending.is_empty() && newer.is_empty() {
+        return Finding::ok(MIGRATIONS, "none is pending");
+    }
+    if pending.is_empty() {
+        let newer = newer.join(", ");
+        let found = format!("a newer program has expanded the schema: {newer}");
+        let advice = "upgrade this program when the rolling restart allows it";
+        return Finding::warning(MIGRATIONS, found, advice);
+    }
     let found = format!("these migrations are pending: {}", pending.join(", "));
-    let finding = match (&*pending, &*newer, mode) {
-        ([], [], _) => Finding::ok(MIGRATIONS, "none is pending"),
-        ([], newer, _) => {
-            let found = format!(
-                "a newer program has expanded the schema: {}",
-                newer.join(", ")
-            );
-            Finding::warning(
-                MIGRATIONS,
-                found,
-                "upgrade this program when the rolling restart allows it",
-            )
-        }
-        (_, _, SchemaMode::Migrate) => {
+    match mode {
+        SchemaMode::Migrate => {
             let advice = "the next start runs them, or `animal-store migrate`, as the owner of the tables \
                           (storage.postgres.migrate_url)";
             Finding::warning(MIGRATIONS, found, advice)
         }
-        (_, _, SchemaMode::Check) => {
+        SchemaMode::Check => {
             let advice = "run `animal-store migrate` as the owner of the tables (storage.postgres.migrate_url)";
             Finding::error(MIGRATIONS, found + "; the service does not start", advice)
         }
-    };
-    (finding, !pending.is_empty())
+    }
 }
 
-fn finding(subject: &'static str, problems: &[String]) -> Finding {
+fn no_problem(subject: &'static str) -> Finding {
+    let found = match subject {
+        COPY => return Finding::copy(subject, false),
+        ROLE => "primary",
+        DURABILITY => "a crash loses no pet",
+        REPLICATION => "commits wait for a standby, or none is connected",
+        ROWS => "no policy applies to the user",
+        SEQUENCE => "it is not behind the greatest id",
+        REVOCATIONS => "the user cannot hold up a revocation",
+        _ => "pets can be read and added",
+    };
+    Finding::ok(subject, found)
+}
+
+fn problem(subject: &'static str, problems: &[String]) -> Finding {
     let found = problems.join(", ");
-    match (subject, problems) {
-        (ROLE, []) => Finding::ok(subject, "primary"),
-        (ROLE, _) => {
+    let statements = problems.join("; ");
+    match subject {
+        COPY => Finding::copy(subject, true),
+        ROLE => {
             let advice = "connect to the primary, for example with all hosts in the URL; \
                           default_transaction_read_only must be off";
             Finding::error(subject, found + ": creates get 503", advice)
         }
-        (DURABILITY, []) => Finding::ok(subject, "a crash loses no pet"),
-        (DURABILITY, _) => {
+        DURABILITY => {
             let advice = format!("set {} = on", problems.join(" = on, "));
             if problems == ["synchronous_commit"] {
                 let found =
@@ -243,50 +282,35 @@ fn finding(subject: &'static str, problems: &[String]) -> Finding {
                 Finding::error(subject, found, advice)
             }
         }
-        (REPLICATION, []) => {
-            Finding::ok(subject, "commits wait for a standby, or none is connected")
-        }
-        (REPLICATION, _) => {
+        REPLICATION => {
             let found = found
                 + ": a fail-over can lose pets that were confirmed with 201, and use their ids again";
-            Finding::warning(
-                subject,
-                found,
-                "see \"Fail-over\" in docs/operations/postgresql.md",
-            )
+            let advice = "see \"Fail-over\" in docs/operations/postgresql.md";
+            Finding::warning(subject, found, advice)
         }
-        (COPY, problems) => Finding::copy(subject, !problems.is_empty()),
-        (ROWS, []) => Finding::ok(subject, "no policy applies to the user"),
-        (ROWS, _) => {
+        ROWS => {
             let advice = "row level security is not supported: run ALTER TABLE … DISABLE ROW LEVEL SECURITY for each \
                           of them, or ALTER ROLE … BYPASSRLS";
             let found = format!("policies apply to {found}: requests get 503");
             Finding::error(subject, found, advice)
         }
-        (SEQUENCE, []) => Finding::ok(subject, "it is not behind the greatest id"),
-        (SEQUENCE, _) => {
+        SEQUENCE => {
             let advice = "run `animal-store migrate` as the owner of the tables; or, while nothing adds pets: \
                           SELECT setval('pets_id_seq', greatest(nextval('pets_id_seq'), (SELECT max(id) FROM pets)))";
             Finding::error(subject, found, advice)
         }
-        (REVOCATIONS, []) => Finding::ok(subject, "the user cannot hold up a revocation"),
-        (REVOCATIONS, problems) => {
+        REVOCATIONS => {
             let advice = "after the last instance of an older version has stopped, run these statements as the owner \
                           of the tables (what the user has by a role or as PUBLIC, revoke there); commands that change \
                           keys need another user (storage.postgres.migrate_url)";
-            let statements = problems.join("; ");
             let found = format!("the user can hold up revocations of API keys: {statements}");
             Finding::warning(subject, found, advice)
         }
-        (_, []) => Finding::ok(subject, "pets can be read and added"),
         _ => {
             let advice = "run these statements as the owner of the tables; if a table is not found, check the \
                           search_path, and the permission USAGE on the schema of the tables";
-            Finding::error(
-                subject,
-                format!("the user lacks permissions: {}", problems.join("; ")),
-                advice,
-            )
+            let found = format!("the user lacks permissions: {statements}");
+            Finding::error(subject, found, advice)
         }
     }
 }

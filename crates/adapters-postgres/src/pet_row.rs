@@ -64,24 +64,24 @@ pub(crate) fn array<'a, T: ToSql + Sync + Send + 'a>(values: impl Iterator<Item 
 
 /// Returns the names of columns as a list: `name, status`.
 pub(crate) fn column_names(columns: &[(&str, Type)]) -> String {
-    columns
-        .iter()
-        .map(|(name, _)| *name)
-        .collect::<Vec<_>>()
-        .join(", ")
+    let names: Vec<_> = columns.iter().map(|(name, _)| *name).collect();
+    names.join(", ")
+}
+
+/// Returns the types of the arrays of columns.
+pub(crate) fn array_types(columns: &[(&str, Type)]) -> Vec<Type> {
+    columns.iter().map(|(_, array)| array.clone()).collect()
 }
 
 /// Returns the parameters of a statement as the relation `given`, with these columns and the position as `ordinal`.
 pub(crate) fn unnest(columns: &[(&str, Type)]) -> String {
-    let parameters: Vec<_> = (1..)
-        .zip(columns)
-        .map(|(number, (_, array))| format!("${number}::{array}"))
-        .collect();
-    format!(
-        "unnest({}) WITH ORDINALITY AS given ({}, ordinal)",
-        parameters.join(", "),
-        column_names(columns)
-    )
+    let mut parameters = Vec::new();
+    for (index, (_, array)) in columns.iter().enumerate() {
+        parameters.push(format!("${}::{array}", index + 1));
+    }
+    let parameters = parameters.join(", ");
+    let names = column_names(columns);
+    format!("unnest({parameters}) WITH ORDINALITY AS given ({names}, ordinal)")
 }
 
 /// Decodes the columns of [`PET`].
@@ -108,8 +108,7 @@ impl<'a> PetRow<'a> {
 
 /// Decodes the pets of a list from arrays of their columns, in ascending order of id: that of `array_agg` is not
 /// guaranteed. A list by status has no array of statuses: its pets have that `status`.
-pub(crate) fn pets(row: &Row, status: Option<PetStatus>) -> StoreResult<Vec<Pet>> {
-    let status = status.map(PetStatus::number);
+pub(crate) fn pets(row: &Row, status: Option<i16>) -> StoreResult<Vec<Pet>> {
     let mut statuses = array_column(row, 1)?;
     let mut ids = array_column(row, 2)?;
     let mut names = array_column(row, 3)?;
@@ -147,8 +146,7 @@ pub(crate) fn stored_pet(row: &Row) -> StoreResult<StoredPet> {
 
 /// `infinity` is after the year 9999.
 fn creation_time(time: SystemTime) -> Result<CreationTime, CreationTimeError> {
-    let since_1970 = time
-        .duration_since(UNIX_EPOCH)
-        .map_err(|_| CreationTimeError)?;
-    CreationTime::parse(i64::try_from(since_1970.as_micros()).map_err(|_| CreationTimeError)?)
+    let since_1970 = time.duration_since(UNIX_EPOCH);
+    let micros = since_1970.map_err(|_| CreationTimeError)?.as_micros();
+    CreationTime::parse(i64::try_from(micros).map_err(|_| CreationTimeError)?)
 }

@@ -6,10 +6,9 @@ use std::sync::{
 use animal_store_app::ports::{Cause, Readiness};
 use async_trait::async_trait;
 use tokio::{sync::Mutex as AsyncMutex, time::sleep};
-use tokio_postgres::Client;
 
 use crate::{
-    connection::{ConnectionSettings, ConnectionTask, within},
+    connection::{ConnectionSettings, OpenConnection, within},
     creates::Creates,
     error::{ConnectionError, READ_ONLY},
     reads::Reads,
@@ -27,7 +26,7 @@ pub(crate) struct PgReadiness {
     /// Those of all workers. A worker that has not read yet has no connection.
     reads: Mutex<Vec<Weak<Reads>>>,
     /// The connection of the last check, unless it failed. Checks at the same time take turns.
-    connection: AsyncMutex<Option<(Client, ConnectionTask)>>,
+    connection: AsyncMutex<Option<OpenConnection>>,
     /// Object identifier of the table of pets, or 0 before the first check. A restore makes another table.
     table: AtomicU32,
 }
@@ -71,10 +70,10 @@ impl PgReadiness {
     async fn probe(&self) -> Result<bool, ConnectionError> {
         let mut kept = self.connection.lock().await;
         let connection = match kept.take() {
-            Some(connection) if !connection.0.is_closed() => connection,
+            Some(connection) if !connection.client.is_closed() => connection,
             _ => self.settings.connect().await?,
         };
-        let client = &connection.0;
+        let client = &connection.client;
         let settings = self.settings.postgres.set_statements("SET LOCAL");
         client.batch_execute(&format!("BEGIN; {settings}")).await?;
         let row = client.query_typed_one(PROBE, &[]).await?;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use animal_store_adapter_kit::{ClockReadings, Outage, backoff};
-use animal_store_app::ports::StoreFailure;
+use animal_store_app::ports::StoreResult;
 use tokio::time::sleep;
 use tokio_postgres::types::Type;
 
@@ -70,7 +70,7 @@ pub(crate) async fn sweep_periodically(mut connections: ConnectionSettings) {
 }
 
 /// Deletes all records that expired by [`ClockReadings`], batch by batch, and returns their number.
-async fn sweep(connections: &ConnectionSettings) -> Result<i64, StoreFailure> {
+async fn sweep(connections: &ConnectionSettings) -> StoreResult<i64> {
     let database = Database::of(connections);
     let connection = database.connect().await?;
     let readings = ClockReadings {

@@ -1,17 +1,17 @@
 //! Transactions of commands and of background tasks, each on a connection of its own.
 
-use std::time::Duration;
+use std::{iter::zip, time::Duration};
 
-use animal_store_app::ports::{Cause, StoreFailure};
+use animal_store_app::ports::{Cause, StoreFailure, StoreResult};
 use tokio_postgres::{
-    Client, Row,
+    Row,
     types::{FromSql, ToSql, Type},
 };
 
 use crate::{
     PgEndpoint, PostgresSettings,
     checks::texts,
-    connection::{ConnectionSettings, ConnectionTask},
+    connection::{ConnectionSettings, OpenConnection},
     error::{ConnectionError, invalid_row},
     pet_row::Array,
 };
@@ -29,8 +29,7 @@ pub struct Database {
 /// A connection for one transaction at a time, which ends without a commit when this is dropped. Nothing is prepared,
 /// and no setting outlives the transaction, so it works through any pooler.
 pub(crate) struct TransactionConnection {
-    client: Client,
-    task: ConnectionTask,
+    open: OpenConnection,
     database: Database,
 }
 
@@ -51,12 +50,10 @@ impl Database {
         }
     }
 
-    pub(crate) async fn connect(&self) -> Result<TransactionConnection, StoreFailure> {
+    pub(crate) async fn connect(&self) -> StoreResult<TransactionConnection> {
         let limit = self.settings.connect_timeout;
-        let (client, task) = self.endpoint.connect(limit).await?;
         Ok(TransactionConnection {
-            client,
-            task,
+            open: self.endpoint.connect(limit).await?,
             database: self.clone(),
         })
     }
@@ -65,15 +62,15 @@ impl Database {
 impl TransactionConnection {
     /// Begins a transaction with these statements. At a higher isolation level, PostgreSQL refuses a write that waited
     /// for another transaction.
-    pub(crate) async fn begin(&self, statements: &str) -> Result<(), StoreFailure> {
+    pub(crate) async fn begin(&self, statements: &str) -> StoreResult<()> {
         let settings = self.database.settings.set_statements("SET LOCAL");
         let begin = format!("BEGIN ISOLATION LEVEL READ COMMITTED; {settings}; {statements}");
         self.run(&begin).await
     }
 
     /// Runs statements that return nothing.
-    pub(crate) async fn run(&self, statements: &str) -> Result<(), StoreFailure> {
-        self.within_timeout(self.client.batch_execute(statements))
+    pub(crate) async fn run(&self, statements: &str) -> StoreResult<()> {
+        self.within_timeout(self.open.client.batch_execute(statements))
             .await
     }
 
@@ -81,7 +78,7 @@ impl TransactionConnection {
         &self,
         sql: &str,
         parameters: &[Parameter<'_>],
-    ) -> Result<Vec<Row>, StoreFailure> {
+    ) -> StoreResult<Vec<Row>> {
         self.query_within(self.database.settings.timeout, sql, parameters)
             .await
     }
@@ -91,8 +88,8 @@ impl TransactionConnection {
         timeout: Duration,
         sql: &str,
         parameters: &[Parameter<'_>],
-    ) -> Result<Vec<Row>, StoreFailure> {
-        let rows = self.client.query_typed(sql, parameters);
+    ) -> StoreResult<Vec<Row>> {
+        let rows = self.open.client.query_typed(sql, parameters);
         Ok(self.database.endpoint.within(timeout, rows).await?)
     }
 
@@ -101,17 +98,19 @@ impl TransactionConnection {
         &self,
         sql: &str,
         parameters: &[Parameter<'_>],
-    ) -> Result<Row, StoreFailure> {
-        self.within_timeout(self.client.query_typed_one(sql, parameters))
+    ) -> StoreResult<Row> {
+        self.within_timeout(self.open.client.query_typed_one(sql, parameters))
             .await
     }
 
     /// Fails with this description if a query of [`checks`](crate::checks) finds problems.
-    pub(crate) async fn check(&self, query: &str, description: &str) -> Result<(), StoreFailure> {
-        match &*self.within_timeout(texts(&self.client, query)).await? {
-            [] => Ok(()),
-            problems => Err(self.refused(&format!("{description}{}", problems.join("; ")))),
+    pub(crate) async fn check(&self, query: &str, description: &str) -> StoreResult<()> {
+        let problems = self.within_timeout(texts(&self.open.client, query)).await?;
+        if problems.is_empty() {
+            return Ok(());
         }
+        let problems = problems.join("; ");
+        Err(self.refused(&format!("{description}{problems}")))
     }
 
     /// Runs a statement on the values of these columns. Returns the number of rows that it wrote.
@@ -121,30 +120,30 @@ impl TransactionConnection {
         columns: &[(&str, Type)],
         values: &[Array<'_>],
     ) -> Result<u64, ConnectionError> {
-        let values = values.iter().map(|array| &**array as &(dyn ToSql + Sync));
-        let parameters: Vec<_> = values
-            .zip(columns.iter().map(|(_, array)| array.clone()))
-            .collect();
+        let mut parameters: Vec<Parameter<'_>> = Vec::new();
+        for (values, (_, array)) in zip(values, columns) {
+            parameters.push((&**values, array.clone()));
+        }
         let Database { endpoint, settings } = &self.database;
-        let written = self.client.execute_typed(sql, &parameters);
+        let written = self.open.client.execute_typed(sql, &parameters);
         endpoint.within(settings.timeout, written).await
     }
 
     /// Ends the transaction. Only an error that PostgreSQL sends before the commit means that nothing was written.
-    pub(crate) async fn commit(&self) -> Result<(), StoreFailure> {
-        let commit = self.client.batch_execute("COMMIT");
-        self.task
-            .commits()
-            .within(self.database.settings.timeout, commit)
-            .await
-            .map_err(|error| {
-                let failure = if error.refusal().is_some() {
-                    StoreFailure::Unavailable
-                } else {
-                    StoreFailure::OutcomeUnknown
-                };
-                failure(self.database.endpoint.locate(error).into())
-            })
+    pub(crate) async fn commit(&self) -> StoreResult<()> {
+        let Database { endpoint, settings } = &self.database;
+        let commits = self.open.task.commits();
+        let commit = self.open.client.batch_execute("COMMIT");
+        let Err(error) = commits.within(settings.timeout, commit).await else {
+            return Ok(());
+        };
+        let is_refused = error.refusal().is_some();
+        let cause = endpoint.locate(error).into();
+        if is_refused {
+            Err(StoreFailure::Unavailable(cause))
+        } else {
+            Err(StoreFailure::OutcomeUnknown(cause))
+        }
     }
 
     /// The error of a call that this adapter refuses.
@@ -155,7 +154,7 @@ impl TransactionConnection {
     async fn within_timeout<T, E: Into<ConnectionError>>(
         &self,
         response: impl Future<Output = Result<T, E>>,
-    ) -> Result<T, StoreFailure> {
+    ) -> StoreResult<T> {
         let Database { endpoint, settings } = &self.database;
         Ok(endpoint.within(settings.timeout, response).await?)
     }
@@ -165,6 +164,6 @@ pub(crate) fn corrupt(reason: impl Into<Cause>) -> StoreFailure {
     StoreFailure::Corrupt(reason.into())
 }
 
-pub(crate) fn parse<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T, StoreFailure> {
+pub(crate) fn parse<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> StoreResult<T> {
     row.try_get(column).map_err(invalid_row)
 }

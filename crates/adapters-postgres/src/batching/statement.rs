@@ -1,3 +1,5 @@
+use std::iter::zip;
+
 use tokio_postgres::{
     Client, Error, Row, Statement,
     types::{ToSql, Type},
@@ -8,28 +10,32 @@ use crate::PostgresSettings;
 /// The value of a parameter.
 pub(crate) type Value<'a> = &'a (dyn ToSql + Sync);
 
+/// A text with parameters.
+pub(crate) struct Query {
+    pub(crate) text: String,
+    /// The types of the parameters.
+    pub(crate) types: Vec<Type>,
+}
+
 /// A statement that a session executes many times.
 pub(crate) enum SessionStatement {
     Prepared(Statement),
     /// Behind a pooler: nothing stays on the server's connection.
-    Unprepared {
-        text: String,
-        types: Vec<Type>,
-    },
+    Unprepared(Query),
 }
 
 impl SessionStatement {
     /// Prepares the statement, unless a pooler assigns a server connection to each transaction.
     pub(crate) async fn new(
         client: &Client,
-        (text, types): (String, Vec<Type>),
+        query: Query,
         settings: &PostgresSettings,
     ) -> Result<Self, Error> {
-        Ok(if settings.transaction_pooling {
-            Self::Unprepared { text, types }
-        } else {
-            Self::Prepared(client.prepare_typed(&text, &types).await?)
-        })
+        if settings.transaction_pooling {
+            return Ok(Self::Unprepared(query));
+        }
+        let prepared = client.prepare_typed(&query.text, &query.types);
+        Ok(Self::Prepared(prepared.await?))
     }
 
     pub(crate) async fn query(
@@ -39,8 +45,11 @@ impl SessionStatement {
     ) -> Result<Vec<Row>, Error> {
         match self {
             Self::Prepared(statement) => client.query(statement, values).await,
-            Self::Unprepared { text, types } => {
-                let typed: Vec<_> = values.iter().copied().zip(types.iter().cloned()).collect();
+            Self::Unprepared(Query { text, types }) => {
+                let mut typed = Vec::new();
+                for (value, value_type) in zip(values, types) {
+                    typed.push((*value, value_type.clone()));
+                }
                 client.query_typed(text, &typed).await
             }
         }

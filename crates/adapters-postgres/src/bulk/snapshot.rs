@@ -1,7 +1,7 @@
 use animal_store_adapter_kit::idempotency_record;
 use animal_store_app::{
     IdempotencyKey, from_milliseconds, milliseconds,
-    ports::{IdempotencyRecord, StorageSnapshot, StoreFailure, StoreResult, StoredPet},
+    ports::{IdempotencyRecord, StorageSnapshot, StoreResult, StoredPet},
 };
 use animal_store_domain::PetId;
 use async_trait::async_trait;
@@ -22,11 +22,7 @@ pub(super) struct PgSnapshot(pub(super) TransactionConnection);
 
 #[async_trait]
 impl StorageSnapshot for PgSnapshot {
-    async fn pets(
-        &self,
-        after: Option<PetId>,
-        limit: usize,
-    ) -> Result<Vec<StoredPet>, StoreFailure> {
+    async fn pets(&self, after: Option<PetId>, limit: usize) -> StoreResult<Vec<StoredPet>> {
         let select =
             format!("SELECT {PET}, created_at FROM pets WHERE id > $1 ORDER BY id LIMIT $2");
         let after = after.map_or(0, PetId::get);
@@ -43,15 +39,18 @@ impl StorageSnapshot for PgSnapshot {
         &self,
         after: Option<IdempotencyKey>,
         limit: usize,
-    ) -> Result<Vec<IdempotencyRecord>, StoreFailure> {
+    ) -> StoreResult<Vec<IdempotencyRecord>> {
         let select = format!(
             "SELECT {} FROM idempotency_keys WHERE (api_key_id, key_digest) > ($1, $2) AND expires_at > now()
             ORDER BY api_key_id, key_digest LIMIT $3",
             column_names(RECORD_COLUMNS)
         );
-        let (api_key, digest) = after.as_ref().map_or(("", [].as_slice()), |key| {
-            (key.api_key.as_str(), &key.digest[..])
-        });
+        let mut api_key = "";
+        let mut digest: &[u8] = &[];
+        if let Some(key) = &after {
+            api_key = key.api_key.as_str();
+            digest = &key.digest;
+        }
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let parameters = [
             (&api_key as _, Type::TEXT),

@@ -6,13 +6,13 @@ use animal_store_adapter_kit::is_this_machine;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::time::timeout;
 use tokio_postgres::{
-    CancelToken, Client, Config,
+    CancelToken, Config,
     config::{Host, SslMode, TargetSessionAttrs},
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 pub use self::url::PgEndpointError;
-use super::{ConnectionTask, tls, within::within};
+use super::{ConnectionTask, OpenConnection, tls, within::within};
 use crate::error::ConnectionError;
 
 /// Name of a connection that does not name its instance.
@@ -37,34 +37,26 @@ impl PgEndpoint {
     /// # Errors
     /// See [`PgEndpointError`].
     pub fn parse(url: &SecretString) -> Result<Self, PgEndpointError> {
-        let (configs, certificate_check) = url::parse(url.expose_secret())?;
-        let tls = tls::connector(&certificate_check);
+        let url = url::parse(url.expose_secret())?;
+        let tls = tls::connector(&url.certificate_check);
         let tls = tls.map_err(|error| {
             PgEndpointError(format!("has an sslrootcert that cannot be used: {error}"))
         })?;
         Ok(Self {
-            configs,
+            configs: url.configs,
             tls,
-            authorities: certificate_check.roots,
+            authorities: url.certificate_check.roots,
             follows_primary: false,
         })
     }
 
     /// Returns whether a connection leaves this machine without TLS, or with a certificate that is not checked.
     pub fn is_exposed(&self) -> bool {
-        let is_here = |host: &Host| match host {
-            Host::Tcp(name) => is_this_machine(name),
-            Host::Unix(_) => true,
-        };
-        let is_local = |config: &Config| {
-            let mut addresses = config.get_hostaddrs().iter();
-            addresses.all(|address| is_this_machine(&address.to_string()))
-                && config.get_hosts().iter().all(is_here)
-        };
-        let has_tls = |config: &Config| config.get_ssl_mode() == SslMode::Require;
-        let is_checked = |config: &Config| has_tls(config) && self.authorities.is_some();
-        let mut configs = self.configs.iter();
-        !configs.all(|config| is_local(config) || is_checked(config))
+        let has_authorities = self.authorities.is_some();
+        self.configs.iter().any(|config| {
+            let is_checked = has_authorities && config.get_ssl_mode() == SslMode::Require;
+            !is_checked && !is_local(config)
+        })
     }
 
     /// Returns the file with the authorities that may have signed the server's certificate.
@@ -79,17 +71,16 @@ impl PgEndpoint {
     /// See [`PgEndpointError`].
     #[cfg(any(fuzzing, clippy))]
     pub fn shown(url: &str) -> Result<[String; 2], PgEndpointError> {
-        url::parse(url).map(|(configs, _)| [address(&configs), login(&configs)])
+        let configs = url::parse(url)?.configs;
+        Ok([address(&configs), login(&configs)])
     }
 
     /// Names the connections after this process, unless the URL does.
     pub(crate) fn named(mut self, transaction_pooling: bool) -> Self {
-        for config in self
-            .configs
-            .iter_mut()
-            .filter(|config| config.get_application_name().is_none())
-        {
-            config.application_name(application_name(transaction_pooling));
+        for config in &mut self.configs {
+            if config.get_application_name().is_none() {
+                config.application_name(application_name(transaction_pooling));
+            }
         }
         self
     }
@@ -109,17 +100,16 @@ impl PgEndpoint {
     pub(crate) async fn connect(
         &self,
         connect_timeout: Duration,
-    ) -> Result<(Client, ConnectionTask), ConnectionError> {
+    ) -> Result<OpenConnection, ConnectionError> {
         let share = connect_timeout / u32::try_from(self.configs.len()).unwrap_or(u32::MAX);
         let mut errors = Vec::new();
         for config in &self.configs {
-            match timeout(share, self.connect_to(config))
-                .await
-                .unwrap_or(Err(ConnectionError::NoResponse))
-            {
-                Ok(connected) => return Ok(connected),
-                Err(error) => errors.push((login(slice::from_ref(config)), error)),
-            }
+            let error = match timeout(share, self.connect_to(config)).await {
+                Ok(Ok(connected)) => return Ok(connected),
+                Ok(Err(error)) => error,
+                Err(_) => ConnectionError::NoResponse,
+            };
+            errors.push((login(slice::from_ref(config)), error));
         }
         Err(ConnectionError::Located(errors))
     }
@@ -146,36 +136,29 @@ impl PgEndpoint {
         login(&self.configs)
     }
 
-    async fn connect_to(
-        &self,
-        config: &Config,
-    ) -> Result<(Client, ConnectionTask), ConnectionError> {
-        match self.open(config).await {
-            Err(error)
-                if config.get_ssl_mode() == SslMode::Prefer && error.may_be_about_encryption() =>
-            {
-                let mut plain = config.clone();
-                // The error of the first attempt is reported.
-                self.open(plain.ssl_mode(SslMode::Disable))
-                    .await
-                    .map_err(|_| error)
-            }
-            result => result,
+    async fn connect_to(&self, config: &Config) -> Result<OpenConnection, ConnectionError> {
+        let error = match self.open(config).await {
+            Ok(connected) => return Ok(connected),
+            Err(error) => error,
+        };
+        if config.get_ssl_mode() != SslMode::Prefer || !error.may_be_about_encryption() {
+            return Err(error);
         }
+        let mut plain = config.clone();
+        plain.ssl_mode(SslMode::Disable);
+        // The error of the first attempt is reported.
+        self.open(&plain).await.map_err(|_| error)
     }
 
-    async fn open(&self, config: &Config) -> Result<(Client, ConnectionTask), ConnectionError> {
+    async fn open(&self, config: &Config) -> Result<OpenConnection, ConnectionError> {
         let (client, connection) = config.connect(self.tls.clone()).await?;
-        let encoding = connection
-            .parameter("server_encoding")
-            .unwrap_or_default()
-            .to_owned();
+        let encoding = connection.parameter("server_encoding").unwrap_or_default();
+        let encoding = encoding.to_owned();
         let task = ConnectionTask::of(connection, self.follows_primary);
-        if encoding == "UTF8" {
-            Ok((client, task))
-        } else {
-            Err(ConnectionError::NotUtf8(encoding))
+        if encoding != "UTF8" {
+            return Err(ConnectionError::NotUtf8(encoding));
         }
+        Ok(OpenConnection { client, task })
     }
 
     /// Cancels the statement that the server still runs for a lost connection. A failure is ignored.
@@ -200,6 +183,19 @@ impl fmt::Debug for PgEndpoint {
     }
 }
 
+/// Returns whether every host of a configuration is this machine.
+fn is_local(config: &Config) -> bool {
+    for address in config.get_hostaddrs() {
+        if !is_this_machine(&address.to_string()) {
+            return false;
+        }
+    }
+    config.get_hosts().iter().all(|host| match host {
+        Host::Tcp(name) => is_this_machine(name),
+        Host::Unix(_) => true,
+    })
+}
+
 /// Returns the user of the configurations, and their [`address`].
 fn login(configs: &[Config]) -> String {
     let user = configs[0]
@@ -221,11 +217,9 @@ fn address(configs: &[Config]) -> String {
             });
         }
     }
-    format!(
-        "{}/{}",
-        hosts.join(","),
-        configs[0].get_dbname().unwrap_or_default()
-    )
+    let hosts = hosts.join(",");
+    let database = configs[0].get_dbname().unwrap_or_default();
+    format!("{hosts}/{database}")
 }
 
 /// Returns the name of a connection in `pg_stat_activity`: the program, this host and the id of this process. Behind a

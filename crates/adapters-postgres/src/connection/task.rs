@@ -13,12 +13,18 @@ use tokio::{
     task::JoinSet,
 };
 use tokio_postgres::{
-    AsyncMessage, Connection,
+    AsyncMessage, Client, Connection,
     error::{DbError, Severity, SqlState},
 };
 
 use super::within::within;
 use crate::error::ConnectionError;
+
+/// A connection to a server.
+pub(crate) struct OpenConnection {
+    pub(crate) client: Client,
+    pub(crate) task: ConnectionTask,
+}
 
 /// The task that reads and writes a connection. Dropping it closes the connection.
 pub(crate) struct ConnectionTask {

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use animal_store_adapter_kit::queue::Request;
 use animal_store_app::{PetDigest, ports::StoreFailure};
 use animal_store_domain::{NewPet, PetId};
-use tokio_postgres::{Row, types::Type};
+use tokio_postgres::Row;
 
 use super::in_flight_keys::InFlightKey;
 use crate::{
     PostgresSettings,
-    batching::{Affected, Executed, Failure},
-    pet_row::{Array, COLUMNS, RECORD_COLUMNS, array, arrays, column_names, unnest},
+    batching::{Affected, Executed, Failure, Query},
+    pet_row::{Array, COLUMNS, RECORD_COLUMNS, array_types, arrays, column_names, unnest},
 };
 
 /// Greatest number of pets in a batch.
@@ -50,27 +50,33 @@ impl Request for Create {
 
 /// The values of the columns, for a batch.
 pub(super) fn parameters<'a>(creates: &[&'a Create]) -> Vec<Array<'a>> {
-    let pets: Vec<_> = creates.iter().map(|create| &*create.pet).collect();
+    let mut pets = Vec::new();
+    let mut api_keys = Vec::new();
+    let mut key_digests = Vec::new();
+    let mut pet_digests = Vec::new();
+    for create in creates {
+        pets.push(&*create.pet);
+        if let Some(InFlightKey { key, .. }) = &create.in_flight {
+            api_keys.push(key.api_key.as_str());
+            key_digests.push(&key.digest[..]);
+            pet_digests.push(PetDigest::from_pet(&create.pet).0.to_vec());
+        }
+    }
     let mut arrays = arrays(&pets);
-    let in_flight = creates
-        .iter()
-        .filter_map(|create| create.in_flight.as_ref());
-    let keys = in_flight.map(|in_flight| &in_flight.key);
-    if keys.clone().next().is_some() {
-        let pet_digest = |create: &&Create| PetDigest::from_pet(&create.pet).0.to_vec();
-        arrays.push(array(keys.clone().map(|key| key.api_key.as_str())));
-        arrays.push(array(keys.map(|key| &key.digest[..])));
-        arrays.push(array(creates.iter().map(pet_digest)));
+    if !api_keys.is_empty() {
+        arrays.push(Box::new(api_keys));
+        arrays.push(Box::new(key_digests));
+        arrays.push(Box::new(pet_digests));
     }
     arrays
 }
 
 /// Ids ascend with the positions. The id of a create is found by its position, because the order of RETURNING is not
 /// guaranteed. A row that a trigger suppressed is missing; a row whose id a trigger changed has no position.
-pub(super) fn plain_statement() -> (String, Vec<Type>) {
+pub(super) fn plain_statement() -> Query {
     let pet = column_names(COLUMNS);
     let given = unnest(COLUMNS);
-    let statement = format!(
+    let text = format!(
         "WITH given AS MATERIALIZED (
             SELECT nextval('pets_id_seq') AS id, given.* FROM {given}
         ), stored AS (
@@ -79,20 +85,20 @@ pub(super) fn plain_statement() -> (String, Vec<Type>) {
         )
         SELECT ordinal, id, true, true FROM stored LEFT JOIN given USING (id)"
     );
-    (
-        statement,
-        COLUMNS.iter().map(|(_, array)| array.clone()).collect(),
-    )
+    Query {
+        text,
+        types: array_types(COLUMNS),
+    }
 }
 
 /// Inserts the records, then the pets of new records. Every process locks records in the same order, so that no two
 /// wait for each other.
-pub(super) fn keyed_statement(settings: &PostgresSettings) -> (String, Vec<Type>) {
+pub(super) fn keyed_statement(settings: &PostgresSettings) -> Query {
     let columns = [COLUMNS, &RECORD_COLUMNS[..3]].concat();
     let pet = column_names(COLUMNS);
     let given = unnest(&columns);
     let retention = settings.idempotency_retention.as_millis();
-    let statement = format!(
+    let text = format!(
         "WITH given AS MATERIALIZED (
             SELECT nextval('pets_id_seq') AS id, given.* FROM {given}
         ), record AS (
@@ -122,16 +128,17 @@ pub(super) fn keyed_statement(settings: &PostgresSettings) -> (String, Vec<Type>
             record.pet_digest = given.pet_digest
         FROM record JOIN given USING (api_key_id, key_digest) LEFT JOIN stored ON stored.id = given.id"
     );
-    (
-        statement,
-        columns.into_iter().map(|(_, array)| array).collect(),
-    )
+    Query {
+        text,
+        types: array_types(&columns),
+    }
 }
 
 /// Returns the responses to a batch of this size, from the rows of its statement. `None` if a row is not valid.
 pub(super) fn responses(rows: &[Row], batch_size: usize) -> Option<Executed<Create>> {
     let suppressed = StoreFailure::Unavailable("a trigger suppressed the row".into());
-    let mut responses = vec![Err(Failure::new(suppressed, Affected::Batch)); batch_size];
+    let suppressed = Failure::new(suppressed, Affected::Batch);
+    let mut responses = vec![Err(suppressed); batch_size];
     for row in rows {
         let position: i64 = row.try_get(0).ok()?;
         let index = usize::try_from(position - 1).ok()?;

@@ -12,7 +12,7 @@ use crate::{
     PostgresSettings,
     batching::{Affected, Connected, Executed, Failure, Lost, Session, SessionStatement, Value},
     checks::{NOT_DURABLE, texts},
-    connection::{Commits, ConnectionSettings, within},
+    connection::{Commits, ConnectionSettings, OpenConnection, within},
     error::ConnectionError,
     purpose::Purpose,
 };
@@ -47,7 +47,7 @@ impl Session for CreateSession {
         purpose: Purpose,
         settings: &ConnectionSettings,
     ) -> Result<Connected<Self>, ConnectionError> {
-        let (client, task) = settings.connect().await?;
+        let OpenConnection { client, task } = settings.connect().await?;
         let prepare = Self::prepare(purpose, client, task.commits(), &settings.postgres);
         let session = settings.within(prepare).await?;
         Ok(Connected { session, task })

@@ -50,15 +50,17 @@ fn parameter(value: &Value) -> Parameter<'_> {
 
 /// Returns the values of a row. The store of keys has columns of no other types.
 pub(super) fn row_of(row: &tokio_postgres::Row) -> StoreResult<Row> {
-    let columns = row.columns().iter().enumerate();
-    let values = columns.map(|(index, column)| match *column.type_() {
-        Type::INT2 => value(row, index, |number: i16| Value::Integer(number.into())),
-        Type::INT8 => value(row, index, Value::Integer),
-        Type::BYTEA => value(row, index, Value::Bytes),
-        Type::TEXT => value(row, index, Value::Text),
-        _ => Ok(Value::Null),
-    });
-    Ok(Row::new(values.collect::<StoreResult<_>>()?))
+    let mut values = Vec::new();
+    for (index, column) in row.columns().iter().enumerate() {
+        values.push(match *column.type_() {
+            Type::INT2 => value(row, index, |number: i16| Value::Integer(number.into()))?,
+            Type::INT8 => value(row, index, Value::Integer)?,
+            Type::BYTEA => value(row, index, Value::Bytes)?,
+            Type::TEXT => value(row, index, Value::Text)?,
+            _ => Value::Null,
+        });
+    }
+    Ok(Row::new(values))
 }
 
 fn value<'a, T: FromSql<'a>>(

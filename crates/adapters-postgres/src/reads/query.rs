@@ -8,21 +8,23 @@
 
 use tokio_postgres::types::Type;
 
-use crate::pet_row::{ARRAYS, PET};
-
-/// A text, and the types of its parameters.
-pub(super) type Query = (String, Vec<Type>);
+use crate::{
+    batching::Query,
+    pet_row::{ARRAYS, PET},
+};
 
 /// The pets with the ids `$1`.
 pub(super) fn gets() -> Query {
     let text = format!("SELECT {PET} FROM pets WHERE id = ANY ($1) ORDER BY id");
-    (text, vec![Type::INT8_ARRAY])
+    let types = vec![Type::INT8_ARRAY];
+    Query { text, types }
 }
 
 /// The first `$2` pets with ids greater than `$1`.
 pub(super) fn list() -> Query {
     let text = format!("SELECT {PET} FROM pets WHERE id > $1 ORDER BY id LIMIT $2");
-    (text, vec![Type::INT8, Type::INT8])
+    let types = vec![Type::INT8, Type::INT8];
+    Query { text, types }
 }
 
 /// The first `$3` pets of status `$1` with ids greater than `$2`.
@@ -31,7 +33,8 @@ pub(super) fn list_by_status() -> Query {
         "SELECT {PET} FROM pets WHERE status BETWEEN $1 AND $1 AND id > $2
         ORDER BY status, id LIMIT $3"
     );
-    (text, vec![Type::INT2, Type::INT8, Type::INT8])
+    let types = vec![Type::INT2, Type::INT8, Type::INT8];
+    Query { text, types }
 }
 
 /// Several times [`list`]: a row per list.
@@ -42,7 +45,8 @@ pub(super) fn lists() -> Query {
             SELECT * FROM pets WHERE id > list.after ORDER BY id LIMIT list.max
         ) AS pet) AS page"
     );
-    (text, vec![Type::INT8_ARRAY, Type::INT8_ARRAY])
+    let types = vec![Type::INT8_ARRAY, Type::INT8_ARRAY];
+    Query { text, types }
 }
 
 /// Several times [`list_by_status`]: a row per list.
@@ -55,8 +59,6 @@ pub(super) fn lists_by_status() -> Query {
             ORDER BY status, id LIMIT list.max
         ) AS pet) AS page"
     );
-    (
-        text,
-        vec![Type::INT8_ARRAY, Type::INT8_ARRAY, Type::INT2_ARRAY],
-    )
+    let types = vec![Type::INT8_ARRAY, Type::INT8_ARRAY, Type::INT2_ARRAY];
+    Query { text, types }
 }

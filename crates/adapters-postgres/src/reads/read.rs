@@ -32,9 +32,19 @@ impl Request for Read {
 /// The reads of a batch by their kinds, each in the order of the batch.
 #[derive(Default)]
 pub(super) struct Kinds {
-    pub(super) gets: Vec<PetId>,
-    pub(super) lists: Vec<Page>,
-    pub(super) lists_by_status: Vec<(PetStatus, Page)>,
+    pub(super) gets: Vec<i64>,
+    pub(super) lists: Lists,
+    pub(super) lists_by_status: Lists,
+}
+
+/// The lists of a kind, as the parameters of a statement.
+#[derive(Default)]
+pub(super) struct Lists {
+    /// Empty if the lists have no status.
+    pub(super) statuses: Vec<i16>,
+    /// The ids of a list are greater than this number.
+    pub(super) after: Vec<i64>,
+    pub(super) limits: Vec<i64>,
 }
 
 impl Kinds {
@@ -42,22 +52,26 @@ impl Kinds {
         let mut kinds = Self::default();
         for read in reads {
             match read {
-                Read::Get(id) => kinds.gets.push(*id),
+                Read::Get(id) => kinds.gets.push(id.get()),
                 Read::List(page) => kinds.lists.push(*page),
-                Read::ListByStatus(status, page) => kinds.lists_by_status.push((*status, *page)),
+                Read::ListByStatus(status, page) => {
+                    kinds.lists_by_status.statuses.push(status.number());
+                    kinds.lists_by_status.push(*page);
+                }
             }
         }
         kinds
     }
 }
 
-impl Page {
-    /// Ids are greater than this number.
-    pub(super) fn after(&self) -> i64 {
-        self.after.map_or(0, PetId::get)
+impl Lists {
+    pub(super) fn len(&self) -> usize {
+        self.limits.len()
     }
 
-    pub(super) fn limit(&self) -> i64 {
-        i64::try_from(self.limit).unwrap_or(i64::MAX)
+    fn push(&mut self, page: Page) {
+        let limit = i64::try_from(page.limit).unwrap_or(i64::MAX);
+        self.after.push(page.after.map_or(0, PetId::get));
+        self.limits.push(limit);
     }
 }

@@ -1,12 +1,12 @@
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::HashMap,
     pin::{Pin, pin},
     time::Duration,
     vec,
 };
 
 use animal_store_app::ports::{StoreFailure, StoreResult};
-use animal_store_domain::{Pet, PetId, PetStatus};
+use animal_store_domain::Pet;
 use futures_util::{
     FutureExt,
     future::{MaybeDone, maybe_done},
@@ -16,12 +16,12 @@ use tokio_postgres::{Client, Error, Row};
 
 use super::{
     query,
-    read::{Kinds, Page, Read},
+    read::{Kinds, Lists, Read},
 };
 use crate::{
     PostgresSettings,
     batching::{Affected, Connected, Executed, Failure, Lost, Session, SessionStatement, Value},
-    connection::ConnectionSettings,
+    connection::{ConnectionSettings, OpenConnection},
     error::{ConnectionError, invalid_row},
     pet_row::{pet, pets},
     purpose::Purpose,
@@ -55,7 +55,7 @@ impl Session for ReadSession {
         _: Purpose,
         settings: &ConnectionSettings,
     ) -> Result<Connected<Self>, ConnectionError> {
-        let (client, task) = settings.connect().await?;
+        let OpenConnection { client, task } = settings.connect().await?;
         let prepare = Self::prepare(client, &settings.postgres);
         let session = settings.within(prepare).await?;
         Ok(Connected { session, task })
@@ -115,56 +115,51 @@ impl ReadSession {
     }
 
     /// Equal gets share a row.
-    async fn load_gets(&self, ids: &[PetId]) -> Loaded<Error> {
+    async fn load_gets(&self, ids: &[i64]) -> Loaded<Error> {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
-        let distinct: BTreeSet<_> = ids.iter().map(|id| id.get()).collect();
-        let distinct: Vec<_> = distinct.into_iter().collect();
+        let mut distinct = ids.to_vec();
+        distinct.sort_unstable();
+        distinct.dedup();
         let rows = self.query(&self.gets, &[&distinct]).await?;
-        let found = pets_by_id(&rows).map_err(invalid_row);
-        let pets = |id: &PetId| {
-            let found = found.as_ref().map_err(Clone::clone)?;
-            found.get(&id.get()).cloned().unwrap_or(Ok(Vec::new()))
-        };
-        Ok(ids.iter().map(pets).collect())
+        Ok(pets_of_gets(&rows, ids))
     }
 
     /// A list that is alone has a plain statement, which costs less.
-    async fn load_lists(&self, pages: &[Page]) -> Loaded<Error> {
-        match pages {
-            [] => Ok(Vec::new()),
-            [page] => {
-                let values = [&page.after() as Value<'_>, &page.limit()];
+    async fn load_lists(&self, lists: &Lists) -> Loaded<Error> {
+        let Lists { after, limits, .. } = lists;
+        match lists.len() {
+            0 => Ok(Vec::new()),
+            1 => {
+                let values: [Value<'_>; 2] = [&after[0], &limits[0]];
                 let rows = self.query(&self.list, &values).await?;
                 Ok(vec![rows.iter().map(pet).collect()])
             }
-            pages => {
-                let after: Vec<_> = pages.iter().map(Page::after).collect();
-                let limits: Vec<_> = pages.iter().map(Page::limit).collect();
-                let rows = self.query(&self.lists, &[&after, &limits]).await?;
-                Ok(pets_of_lists(&rows, &vec![None; pages.len()]))
+            _ => {
+                let rows = self.query(&self.lists, &[after, limits]).await?;
+                Ok(pets_of_lists(&rows, lists))
             }
         }
     }
 
-    async fn load_lists_by_status(&self, lists: &[(PetStatus, Page)]) -> Loaded<Error> {
-        match lists {
-            [] => Ok(Vec::new()),
-            [(status, page)] => {
-                let values = [&status.number() as Value<'_>, &page.after(), &page.limit()];
+    async fn load_lists_by_status(&self, lists: &Lists) -> Loaded<Error> {
+        let Lists {
+            statuses,
+            after,
+            limits,
+        } = lists;
+        match lists.len() {
+            0 => Ok(Vec::new()),
+            1 => {
+                let values: [Value<'_>; 3] = [&statuses[0], &after[0], &limits[0]];
                 let rows = self.query(&self.list_by_status, &values).await?;
                 Ok(vec![rows.iter().map(pet).collect()])
             }
-            lists => {
-                let after: Vec<_> = lists.iter().map(|(_, page)| page.after()).collect();
-                let limits: Vec<_> = lists.iter().map(|(_, page)| page.limit()).collect();
-                let numbers: Vec<_> = lists.iter().map(|(status, _)| status.number()).collect();
-                let rows = self
-                    .query(&self.lists_by_status, &[&after, &limits, &numbers])
-                    .await?;
-                let statuses: Vec<_> = lists.iter().map(|(status, _)| Some(*status)).collect();
-                Ok(pets_of_lists(&rows, &statuses))
+            _ => {
+                let values: [Value<'_>; 3] = [after, limits, statuses];
+                let rows = self.query(&self.lists_by_status, &values).await?;
+                Ok(pets_of_lists(&rows, lists))
             }
         }
     }
@@ -234,22 +229,40 @@ impl Silence {
     }
 }
 
-fn pets_by_id(rows: &[Row]) -> Result<HashMap<i64, Pets>, Error> {
-    rows.iter()
-        .map(|row| Ok((row.try_get(0)?, pet(row).map(|pet| vec![pet]))))
-        .collect()
+fn pets_of_gets(rows: &[Row], ids: &[i64]) -> Vec<Pets> {
+    let found = match pets_by_id(rows) {
+        Ok(found) => found,
+        Err(failure) => return vec![Err(failure); ids.len()],
+    };
+    let mut responses = Vec::new();
+    for id in ids {
+        responses.push(match found.get(id) {
+            Some(pet) => pet.clone().map(|pet| vec![pet]),
+            None => Ok(Vec::new()),
+        });
+    }
+    responses
 }
 
-/// Returns the pets of lists of these statuses. The first column of a row is the position of its list.
-fn pets_of_lists(rows: &[Row], statuses: &[Option<PetStatus>]) -> Vec<Pets> {
+fn pets_by_id(rows: &[Row]) -> StoreResult<HashMap<i64, StoreResult<Pet>>> {
+    let mut pets = HashMap::new();
+    for row in rows {
+        let id = row.try_get(0).map_err(invalid_row)?;
+        pets.insert(id, pet(row));
+    }
+    Ok(pets)
+}
+
+/// Returns the pets of each list. The first column of a row is the position of its list.
+fn pets_of_lists(rows: &[Row], lists: &Lists) -> Vec<Pets> {
     let missing = StoreFailure::Corrupt("the result has no row for this list".into());
-    let mut lists = vec![Err(missing); statuses.len()];
+    let mut responses = vec![Err(missing); lists.len()];
     for row in rows {
         let position: i64 = row.try_get(0).unwrap_or_default();
         let index = usize::try_from(position - 1).unwrap_or(usize::MAX);
-        if let Some(list) = lists.get_mut(index) {
-            *list = pets(row, statuses[index]);
+        if let Some(response) = responses.get_mut(index) {
+            *response = pets(row, lists.statuses.get(index).copied());
         }
     }
-    lists
+    responses
 }

@@ -18,9 +18,13 @@ const IS_DSQL: &str = "SELECT 'it is' WHERE to_regclass('sys.iam_pg_role_mapping
 /// idempotency key of another transaction, or ids do not ascend.
 pub(super) async fn unsupported(client: &Client) -> Result<Option<&'static str>, ConnectionError> {
     let version = texts(client, "SELECT version()").await?.concat();
-    if let Some((_, name)) = ENGINES.iter().find(|(part, _)| version.contains(part)) {
-        return Ok(Some(name));
+    for (part, name) in ENGINES {
+        if version.contains(part) {
+            return Ok(Some(name));
+        }
     }
-    let is_dsql = !texts(client, IS_DSQL).await?.is_empty();
-    Ok(is_dsql.then_some("Amazon Aurora DSQL"))
+    if texts(client, IS_DSQL).await?.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some("Amazon Aurora DSQL"))
 }

@@ -14,6 +14,7 @@ use super::engine;
 use crate::{
     MigrationError, PgEndpoint,
     checks::{SEQUENCE_BEHIND, advance_sequence, texts},
+    connection::OpenConnection,
 };
 
 const EMBEDDED: EmbeddedMigrations = embed_migrations!("migrations");
@@ -68,17 +69,19 @@ impl Migrations {
     /// # Errors
     /// As [`pending`](Self::pending); [`MigrationError::Unusable`] has the versions.
     pub async fn check(&self) -> Result<(), MigrationError> {
-        match self.pending().await?.join(", ") {
-            pending if pending.is_empty() => Ok(()),
-            pending => Err(MigrationError::Unusable(format!(
-                "these migrations are pending: {pending}; run `animal-store migrate`"
-            ))),
+        let pending = self.pending().await?;
+        if pending.is_empty() {
+            return Ok(());
         }
+        let pending = pending.join(", ");
+        Err(MigrationError::Unusable(format!(
+            "these migrations are pending: {pending}; run `animal-store migrate`"
+        )))
     }
 
     pub(crate) async fn comparison(&self) -> Result<SchemaComparison, MigrationError> {
-        let (client, _task) = self.endpoint.connect(self.timeout).await?;
-        self.compare(&client).await
+        let opened = self.endpoint.connect(self.timeout).await?;
+        self.compare(&opened.client).await
     }
 
     /// Runs the pending migrations, one process at a time, and returns their versions.
@@ -89,7 +92,7 @@ impl Migrations {
     /// # Panics
     /// On a runtime with a single thread: Diesel blocks the thread that runs migrations.
     pub async fn run(&self) -> Result<Vec<String>, MigrationError> {
-        let (client, mut task) = self.endpoint.connect(self.timeout).await?;
+        let OpenConnection { client, mut task } = self.endpoint.connect(self.timeout).await?;
         let mut comparison = self.compare(&client).await?;
         if !comparison.pending.is_empty() {
             self.lock(&client).await?;
@@ -100,10 +103,8 @@ impl Migrations {
         if pending.is_empty() {
             return Ok(pending);
         }
-        let mut connection = self
-            .endpoint
-            .within(self.timeout, AsyncPgConnection::try_from(client))
-            .await?;
+        let adopt = AsyncPgConnection::try_from(client);
+        let mut connection = self.endpoint.within(self.timeout, adopt).await?;
         for version in &pending {
             tracing::info!(migration = version, "changing the schema");
             let is_transaction = migrations()[version].metadata().run_in_transaction();
@@ -114,9 +115,8 @@ impl Migrations {
                 Duration::ZERO
             };
             let set = format!("SET lock_timeout = {}", lock_timeout.as_millis());
-            self.endpoint
-                .within(self.timeout, connection.batch_execute(&set))
-                .await?;
+            let set = connection.batch_execute(&set);
+            self.endpoint.within(self.timeout, set).await?;
             let mut harness = AsyncMigrationHarness::new(connection);
             // This creates the table of records.
             let ran = harness
@@ -137,7 +137,7 @@ impl Migrations {
         if !self.finds(SEQUENCE_BEHIND).await? {
             return Ok(false);
         }
-        let (client, _task) = self.endpoint.connect(self.timeout).await?;
+        let opened = self.endpoint.connect(self.timeout).await?;
         let lock_timeout = SEQUENCE_LOCK_TIMEOUT.as_millis();
         let advance = advance_sequence("(SELECT max(id) FROM pets)");
         let advance = format!(
@@ -145,16 +145,15 @@ impl Migrations {
             SET LOCAL lock_timeout = {lock_timeout}; {advance}; COMMIT"
         );
         let limit = self.timeout + SEQUENCE_LOCK_TIMEOUT;
-        self.endpoint
-            .within(limit, client.batch_execute(&advance))
-            .await?;
+        let advanced = opened.client.batch_execute(&advance);
+        self.endpoint.within(limit, advanced).await?;
         Ok(true)
     }
 
     /// Whether a query of [`checks`](crate::checks) finds a problem.
     pub(crate) async fn finds(&self, query: &str) -> Result<bool, MigrationError> {
-        let (client, _task) = self.endpoint.connect(self.timeout).await?;
-        Ok(!self.texts(&client, query).await?.is_empty())
+        let opened = self.endpoint.connect(self.timeout).await?;
+        Ok(!self.texts(&opened.client, query).await?.is_empty())
     }
 
     async fn texts(&self, client: &Client, query: &str) -> Result<Vec<String>, MigrationError> {

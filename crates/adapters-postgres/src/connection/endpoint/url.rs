@@ -1,6 +1,6 @@
 //! Parses the URL of a database, with libpq's meaning of its options.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use percent_encoding::percent_decode_str;
 use thiserror::Error;
@@ -26,11 +26,33 @@ impl From<&str> for PgEndpointError {
     }
 }
 
-/// Returns the configuration of each host.
-pub(super) fn parse(url: &str) -> Result<(Vec<Config>, CertificateCheck), PgEndpointError> {
-    let rest = ["postgres://", "postgresql://"]
-        .iter()
-        .find_map(|scheme| url.strip_prefix(scheme));
+/// What a URL says.
+pub(super) struct ParsedUrl {
+    /// The configuration of each host.
+    pub(super) configs: Vec<Config>,
+    pub(super) certificate_check: CertificateCheck,
+}
+
+/// The options of a URL.
+#[derive(Default)]
+struct Options<'a> {
+    ssl_mode: Option<Cow<'a, str>>,
+    root_certificates: Option<Cow<'a, str>>,
+    /// The options of the driver, as the URL has them.
+    of_driver: String,
+    has_keepalives: bool,
+}
+
+/// The encryption of the connections that are not local.
+struct Encryption {
+    ssl_mode: SslMode,
+    certificate_check: CertificateCheck,
+}
+
+pub(super) fn parse(url: &str) -> Result<ParsedUrl, PgEndpointError> {
+    let rest = url
+        .strip_prefix("postgres://")
+        .or_else(|| url.strip_prefix("postgresql://"));
     let rest = rest.ok_or("must begin with postgres:// or postgresql://")?;
     let (base, query) = rest.split_once('?').unwrap_or((rest, ""));
     // Otherwise the text after the first @ would be shown as hosts and database.
@@ -40,106 +62,130 @@ pub(super) fn parse(url: &str) -> Result<(Vec<Config>, CertificateCheck), PgEndp
              %3F",
         )?;
     }
-    let mut ssl_mode = None;
-    let mut root_certificates = None;
-    let mut options = String::new();
-    let mut has_password = false;
-    let mut has_keepalives = false;
-    for (number, option) in (1..).zip(query.split('&').filter(|option| !option.is_empty())) {
-        let (name, value) = option.split_once('=').unwrap_or((option, ""));
-        let [name, value] = [name, value].map(|text| percent_decode_str(text).decode_utf8_lossy());
-        match &*name {
-            "sslmode" => ssl_mode = Some(value),
-            "sslrootcert" => root_certificates = Some(value),
-            _ if format!("postgres://?{option}").parse::<Config>().is_ok() => {
-                has_password |= name == "password";
-                has_keepalives |= name.starts_with("keepalives");
-                options = options + option + "&";
-            }
-            _ => {
-                // After a password, the name may be part of it, behind an & that is not percent-encoded.
-                let shown = if has_password {
-                    format!("number {number}")
-                } else {
-                    format!("{name:?}")
-                };
-                return Err(PgEndpointError(format!(
-                    "has the option {shown}, which is unknown or has an invalid value; \
-                     docs/operations/postgresql.md lists the supported ones"
-                )));
-            }
-        }
-    }
-    let (ssl_mode, mut certificate_check) =
-        encryption(ssl_mode.as_deref(), root_certificates.as_deref())?;
-    let (login, rest) = base.split_at(base.rfind('@').map_or(0, |at| at + 1));
+    let options = Options::parse(query)?;
+    let encryption = Encryption::of(&options)?;
+    let login_end = base.rfind('@').map_or(0, |at| at + 1);
+    let (login, rest) = base.split_at(login_end);
     let (hosts, database) = rest.split_once('/').unwrap_or((rest, ""));
     let mut configs = Vec::new();
+    let mut is_encrypted = false;
     for host in hosts.split(',') {
-        let mut config = config(&format!("postgres://{login}{host}/{database}?{options}")).ok_or(
+        let of_driver = &options.of_driver;
+        let url = format!("postgres://{login}{host}/{database}?{of_driver}");
+        let mut config = parse_config(&url).ok_or(
             "must have the form postgres://[user[:password]@]host[:port][,...]/database, with ports from 1 to 65535 \
              and percent-encoded UTF-8; the folder of a Unix socket is given as its option host",
         )?;
         // As in libpq, a Unix socket is never encrypted.
-        let is_local = config
-            .get_hosts()
-            .iter()
-            .all(|host| matches!(host, Host::Unix(_)));
-        config.ssl_mode(if is_local { SslMode::Disable } else { ssl_mode });
+        let mut hosts = config.get_hosts().iter();
+        let is_socket = hosts.all(|host| matches!(host, Host::Unix(_)));
+        let ssl_mode = if is_socket {
+            SslMode::Disable
+        } else {
+            encryption.ssl_mode
+        };
+        is_encrypted |= ssl_mode != SslMode::Disable;
+        config.ssl_mode(ssl_mode);
         // A dead peer is noticed even if no response is pending, unless the URL has its own settings.
-        if !has_keepalives {
-            config
-                .keepalives_idle(KEEPALIVE)
-                .keepalives_interval(KEEPALIVE / 3)
-                .keepalives_retries(3);
+        if !options.has_keepalives {
+            config.keepalives_idle(KEEPALIVE);
+            config.keepalives_interval(KEEPALIVE / 3);
+            config.keepalives_retries(3);
         }
         configs.push(config);
     }
-    // A file that has no effect is not read.
-    let is_encrypted = configs
-        .iter()
-        .any(|config| config.get_ssl_mode() != SslMode::Disable);
-    certificate_check.roots.take_if(|_| !is_encrypted);
-    Ok((configs, certificate_check))
+    let mut certificate_check = encryption.certificate_check;
+    if !is_encrypted {
+        // A file that has no effect is not read.
+        certificate_check.roots = None;
+    }
+    Ok(ParsedUrl {
+        configs,
+        certificate_check,
+    })
+}
+
+impl<'a> Options<'a> {
+    fn parse(query: &'a str) -> Result<Self, PgEndpointError> {
+        let mut options = Self::default();
+        let mut has_password = false;
+        let given = query.split('&').filter(|option| !option.is_empty());
+        for (index, option) in given.enumerate() {
+            let (name, value) = option.split_once('=').unwrap_or((option, ""));
+            let name = percent_decode_str(name).decode_utf8_lossy();
+            let value = percent_decode_str(value).decode_utf8_lossy();
+            match &*name {
+                "sslmode" => options.ssl_mode = Some(value),
+                "sslrootcert" => options.root_certificates = Some(value),
+                _ if format!("postgres://?{option}").parse::<Config>().is_ok() => {
+                    has_password |= name == "password";
+                    options.has_keepalives |= name.starts_with("keepalives");
+                    options.of_driver.push_str(option);
+                    options.of_driver.push('&');
+                }
+                _ => {
+                    // After a password, the name may be part of it, behind an & that is not percent-encoded.
+                    let shown = if has_password {
+                        format!("number {}", index + 1)
+                    } else {
+                        format!("{name:?}")
+                    };
+                    return Err(PgEndpointError(format!(
+                        "has the option {shown}, which is unknown or has an invalid value; \
+                         docs/operations/postgresql.md lists the supported ones"
+                    )));
+                }
+            }
+        }
+        Ok(options)
+    }
 }
 
 /// Parses a URL with one host, or none beside those of its options.
-fn config(url: &str) -> Option<Config> {
+fn parse_config(url: &str) -> Option<Config> {
     let config: Config = url.parse().ok()?;
-    let is_named = |host: &Host| !matches!(host, Host::Tcp(name) if name.is_empty());
     let hosts = config.get_hosts();
     let ports = config.get_ports();
-    let has_hosts = !hosts.is_empty() && hosts.iter().all(is_named);
-    let has_ports = !ports.contains(&0) && (ports.len() <= 1 || ports.len() == hosts.len());
-    (has_hosts && has_ports && config.get_dbname().is_some()).then_some(config)
+    let has_unnamed = hosts
+        .iter()
+        .any(|host| matches!(host, Host::Tcp(name) if name.is_empty()));
+    let has_ports = ports.len() <= 1 || ports.len() == hosts.len();
+    if hosts.is_empty() || has_unnamed || !has_ports || ports.contains(&0) {
+        return None;
+    }
+    config.get_dbname()?;
+    Some(config)
 }
 
-fn encryption(
-    mode: Option<&str>,
-    roots: Option<&str>,
-) -> Result<(SslMode, CertificateCheck), PgEndpointError> {
-    let mode = mode.unwrap_or(if roots == Some("system") {
-        "verify-full"
-    } else {
-        "prefer"
-    });
-    let ssl_mode = match mode {
-        "disable" => SslMode::Disable,
-        "prefer" => SslMode::Prefer,
-        "require" | "verify-ca" | "verify-full" => SslMode::Require,
-        _ => Err("must have an sslmode of disable, prefer, require, verify-ca or verify-full")?,
-    };
-    let checks_name = mode == "verify-full";
-    let roots = roots.or((checks_name || mode == "verify-ca").then_some("system"));
-    // The authorities of the system sign for every name.
-    if roots == Some("system") && !checks_name {
-        Err("must have sslmode=verify-full, or an sslrootcert that is a file")?;
+impl Encryption {
+    fn of(options: &Options<'_>) -> Result<Self, PgEndpointError> {
+        let roots = options.root_certificates.as_deref();
+        let default = match roots {
+            Some("system") => "verify-full",
+            _ => "prefer",
+        };
+        let mode = options.ssl_mode.as_deref().unwrap_or(default);
+        let ssl_mode = match mode {
+            "disable" => SslMode::Disable,
+            "prefer" => SslMode::Prefer,
+            "require" | "verify-ca" | "verify-full" => SslMode::Require,
+            _ => Err("must have an sslmode of disable, prefer, require, verify-ca or verify-full")?,
+        };
+        let roots = match mode {
+            "verify-ca" | "verify-full" => Some(roots.unwrap_or("system")),
+            _ => roots,
+        };
+        let checks_name = mode == "verify-full";
+        // The authorities of the system sign for every name.
+        if roots == Some("system") && !checks_name {
+            Err("must have sslmode=verify-full, or an sslrootcert that is a file")?;
+        }
+        Ok(Self {
+            ssl_mode,
+            certificate_check: CertificateCheck {
+                roots: roots.map(str::to_owned),
+                checks_name,
+            },
+        })
     }
-    Ok((
-        ssl_mode,
-        CertificateCheck {
-            roots: roots.map(str::to_owned),
-            checks_name,
-        },
-    ))
 }
