@@ -94,16 +94,15 @@ impl Examination {
 
     async fn inspect_mode(&mut self) -> keyspace::Result<Finding> {
         let hello = cmd("HELLO").arg(3).query_async(&mut self.connection).await;
-        let mode = hello.map(|mut hello: HashMap<String, Value>| hello.remove("mode"))?;
-        let mode = mode.and_then(|mode| from_redis_value::<String>(mode).ok());
-        Ok(match mode.as_deref() {
-            Some("standalone") => Finding::ok(MODE, "standalone, master"),
-            _ => Finding::error(
-                MODE,
-                mode.unwrap_or_default(),
-                "use one Redis server, or Sentinel: Cluster is not supported",
-            ),
-        })
+        let mut hello: HashMap<String, Value> = hello?;
+        let mode = hello.remove("mode");
+        let mode: Option<String> = mode.and_then(|mode| from_redis_value(mode).ok());
+        let mode = mode.unwrap_or_default();
+        if mode == "standalone" {
+            return Ok(Finding::ok(MODE, "standalone, master"));
+        }
+        let advice = "use one Redis server, or Sentinel: Cluster is not supported";
+        Ok(Finding::error(MODE, mode, advice))
     }
 
     async fn inspect_permissions(&mut self) -> keyspace::Result<Finding> {
@@ -157,7 +156,10 @@ impl Examination {
         let limit = self.setting("maxmemory", "maxmemory").await?;
         let policy = self.setting("maxmemory-policy", "maxmemory_policy").await?;
         let advice = "set maxmemory-policy noeviction";
-        let (Some(limit), Some(policy)) = (limit, policy) else {
+        let Some(limit) = limit else {
+            return Ok(hidden(EVICTION, advice));
+        };
+        let Some(policy) = policy else {
             return Ok(hidden(EVICTION, advice));
         };
         if limit == "0" || policy == "noeviction" {

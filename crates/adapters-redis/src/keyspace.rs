@@ -4,7 +4,7 @@ use std::{result, time::Duration};
 
 use animal_store_app::{
     ApiKeyDigest,
-    ports::{ApiKeyUse, StoreFailure},
+    ports::{ApiKeyUse, StoreFailure, StoreResult},
 };
 use redis::{ErrorKind, RedisError};
 
@@ -107,7 +107,7 @@ impl Keyspace {
     }
 
     /// Converts the outcome of a call to that of a port.
-    pub(crate) fn checked<T>(&self, outcome: Result<T>) -> result::Result<T, StoreFailure> {
+    pub(crate) fn checked<T>(&self, outcome: Result<T>) -> StoreResult<T> {
         outcome.map_err(|failure| {
             let cause = self.describe(&failure).into();
             match failure {
@@ -157,10 +157,11 @@ impl From<RedisError> for RedisFailure {
     fn from(error: RedisError) -> Self {
         // The error of a pipeline has no code; the errors of its commands have.
         let replies = error.clone().into_server_errors().unwrap_or_default();
-        let wrong_type =
-            !replies.is_empty() && replies.iter().all(|(_, reply)| reply.code() == "WRONGTYPE");
+        let mut codes = replies.iter().map(|(_, reply)| reply.code());
+        if !replies.is_empty() && codes.all(|code| code == "WRONGTYPE") {
+            return Self::corrupt("it is not a hash");
+        }
         match error.kind() {
-            _ if wrong_type => Self::corrupt("it is not a hash"),
             ErrorKind::UnexpectedReturnType | ErrorKind::Parse => {
                 Self::corrupt("a field is malformed")
             }

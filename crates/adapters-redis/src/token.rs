@@ -17,6 +17,9 @@ pub(crate) const SCOPES: &str = "scopes";
 /// The fields that describe the API key of a token.
 const KEY_FIELDS: [&str; 3] = [ID, LABEL, SCOPES];
 
+/// The values of [`KEY_FIELDS`], as far as there are any.
+type KeyFields = [Option<String>; 3];
+
 /// The result of a lookup.
 #[derive(Debug, Clone)]
 pub(crate) struct TokenRecord {
@@ -33,7 +36,7 @@ pub(crate) async fn find(mut connection: Connection, name: &str) -> keyspace::Re
     let mut query = pipe();
     query.cmd("HMGET").arg(name).arg(&KEY_FIELDS);
     query.cmd("PTTL").arg(name);
-    let (fields, ttl): ([Option<String>; 3], i64) = query.query_async(&mut connection).await?;
+    let (fields, ttl): (KeyFields, i64) = query.query_async(&mut connection).await?;
     // -1: the token does not expire. -2: it does not exist.
     let key = if ttl == -2 { None } else { parse_key(fields)? };
     let time_to_live = u64::try_from(ttl).ok().map(Duration::from_millis);
@@ -44,12 +47,13 @@ pub(crate) async fn find(mut connection: Connection, name: &str) -> keyspace::Re
 }
 
 /// Parses the values of [`KEY_FIELDS`]. `None`: there is no such token.
-pub(crate) fn parse_key(fields: [Option<String>; 3]) -> keyspace::Result<Option<ApiKey>> {
+pub(crate) fn parse_key(fields: KeyFields) -> keyspace::Result<Option<ApiKey>> {
     match fields {
         [None, None, None] => Ok(None),
-        [Some(id), Some(label), Some(scopes)] => ApiKey::from_stored(&id, &label, &scopes)
-            .map(Some)
-            .map_err(RedisFailure::corrupt),
+        [Some(id), Some(label), Some(scopes)] => {
+            let key = ApiKey::from_stored(&id, &label, &scopes);
+            Ok(Some(key.map_err(RedisFailure::corrupt)?))
+        }
         _ => Err(RedisFailure::corrupt(
             "the id, the label or the scopes are missing",
         )),

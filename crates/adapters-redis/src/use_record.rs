@@ -14,7 +14,7 @@ use animal_store_app::{
 };
 use prometheus_client::registry::Registry;
 use redis::{
-    AsyncTypedCommands, Pipeline, RedisResult, SortedSetAddOptions, UpdateCheck, cmd, pipe,
+    AsyncTypedCommands, Cmd, Pipeline, RedisResult, SortedSetAddOptions, UpdateCheck, pipe,
 };
 use tokio::task::JoinHandle;
 
@@ -72,7 +72,10 @@ fn write_commands(keyspace: &Keyspace, uses: &PendingUses, now: i64) -> Pipeline
     let later = SortedSetAddOptions::add_or_update(Some(UpdateCheck::GT));
     for (kind, times) in uses.iter() {
         let name = keyspace.last_uses(kind);
-        let scores: Vec<_> = times.iter().map(|(id, time)| (time, id.as_str())).collect();
+        let mut scores = Vec::new();
+        for (id, time) in times {
+            scores.push((time, id.as_str()));
+        }
         for scores in scores.chunks(KEYS_PER_COMMAND) {
             commands.zadd_multiple_options(&name, scores, &later);
         }
@@ -84,10 +87,12 @@ fn write_commands(keyspace: &Keyspace, uses: &PendingUses, now: i64) -> Pipeline
 pub(crate) async fn read(keyspace: &Keyspace) -> keyspace::Result<RecordedUses> {
     let mut connection = keyspace.connect().await?;
     let mut uses = RecordedUses::default();
-    let since = read_scores(&mut connection, &keyspace.uses("since")).await?;
-    uses.since = since.first().map(|(_, score)| time(*score));
+    for (_, score) in read_scores(&mut connection, keyspace.uses("since")).await? {
+        uses.since = Some(time(score));
+    }
     for kind in ApiKeyUse::ALL {
-        for (id, score) in read_scores(&mut connection, &keyspace.last_uses(kind)).await? {
+        let scores = read_scores(&mut connection, keyspace.last_uses(kind)).await?;
+        for (id, score) in scores {
             if let Ok(id) = ApiKeyId::parse(&id) {
                 uses.last.insert((id, kind), time(score));
             }
@@ -100,9 +105,8 @@ pub(crate) async fn read(keyspace: &Keyspace) -> keyspace::Result<RecordedUses> 
     Ok(uses)
 }
 
-async fn read_scores(connection: &mut Connection, name: &str) -> RedisResult<Scores> {
-    let mut query = cmd("ZRANGE");
-    query.arg(name).arg(0).arg(-1).arg("WITHSCORES");
+async fn read_scores(connection: &mut Connection, name: String) -> RedisResult<Scores> {
+    let query = Cmd::zrange_withscores(name, 0, -1);
     query.query_async(connection).await
 }
 

@@ -7,7 +7,7 @@ use redis::{AsyncTypedCommands, Pipeline, cmd};
 
 use super::{
     index::{Delete, Index},
-    token::ListedToken,
+    token::{ListedToken, StoredToken},
     transaction::{Decision, Write},
 };
 use crate::{
@@ -51,10 +51,9 @@ impl Keyspace {
     }
 
     fn commands(&self, change: &ApiKeyChange, changed: &ChangedApiKey, by: &str) -> Pipeline {
-        let ChangedApiKey { before, after, at } = changed;
-        let mut commands = self.replace(change.id().as_str(), before.as_ref(), after.as_ref());
+        let mut commands = self.replace(change.id().as_str(), changed);
         if let Some(entry) = AuditEntry::of(change, changed, by) {
-            self.add_to_audit_log(&mut commands, &[entry], *at);
+            self.add_to_audit_log(&mut commands, &[entry], changed.at);
         }
         commands
     }
@@ -66,13 +65,15 @@ impl Keyspace {
         change: &ApiKeyChange,
         entry: &str,
     ) -> keyspace::Result<Option<IssuedApiKey>> {
-        let index = Index::from([(change.id().to_string(), entry.to_owned())]);
-        match (self.read_keys(connection, &index).await, change) {
-            (Err(RedisFailure::Corrupt(_)), ApiKeyChange::Revoke(id)) => {
-                Ok(Some(IssuedApiKey::unreadable(id.clone())))
-            }
-            (keys, _) => Ok(keys?.pop()),
+        let mut index = Index::new();
+        index.insert(change.id().to_string(), entry.to_owned());
+        let keys = self.read_keys(connection, &index).await;
+        if let ApiKeyChange::Revoke(id) = change
+            && let Err(RedisFailure::Corrupt(_)) = keys
+        {
+            return Ok(Some(IssuedApiKey::unreadable(id.clone())));
         }
+        Ok(keys?.pop())
     }
 
     /// Reads another key that has a token of the change.
@@ -89,14 +90,20 @@ impl Keyspace {
                 digest,
             });
         }
-        let stored = self.read_tokens(connection, &given).await?;
-        let mut owners = stored.into_iter().flatten().map(|stored| stored.key);
-        Ok(owners.find(|owner| owner.id != *id))
+        for stored in self.read_tokens(connection, &given).await? {
+            if let Some(StoredToken { key: owner, .. }) = stored
+                && owner.id != *id
+            {
+                return Ok(Some(owner));
+            }
+        }
+        Ok(None)
     }
 }
 
 /// Returns the time of the server.
 pub(super) async fn now(connection: &mut Connection) -> keyspace::Result<SystemTime> {
-    let (seconds, microseconds): (u64, u32) = cmd("TIME").query_async(connection).await?;
+    let time = cmd("TIME").query_async(connection).await;
+    let (seconds, microseconds): (u64, u32) = time?;
     Ok(UNIX_EPOCH + Duration::new(seconds, 1000 * microseconds))
 }

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, iter::zip};
 
-use animal_store_app::{ApiKeyDigest, IssuedApiKey};
+use animal_store_app::{ApiKeyDigest, IssuedApiKey, IssuedToken, ports::ChangedApiKey};
 use redis::{Cmd, Pipeline, cmd, pipe};
 
 use super::token::{ListedToken, StoredToken};
@@ -75,17 +75,15 @@ impl Keyspace {
         Ok(keys)
     }
 
-    /// Returns the commands that replace a key by another state of it.
-    pub(super) fn replace(
-        &self,
-        id: &str,
-        before: Option<&IssuedApiKey>,
-        after: Option<&IssuedApiKey>,
-    ) -> Pipeline {
+    /// Returns the commands that replace a key by the key after a change.
+    pub(super) fn replace(&self, id: &str, changed: &ChangedApiKey) -> Pipeline {
         let mut commands = pipe();
-        let old = before.map_or(&[][..], |key| &key.tokens);
+        let mut old: &[IssuedToken] = &[];
+        if let Some(before) = &changed.before {
+            old = &before.tokens;
+        }
         let mut digests = Vec::new();
-        if let Some(IssuedApiKey { key, tokens }) = after {
+        if let Some(IssuedApiKey { key, tokens }) = &changed.after {
             for token in tokens {
                 digests.push(hex::encode(token.digest.0));
                 if !old.contains(token) {

@@ -4,7 +4,7 @@ use animal_store_adapter_kit::log_unrecorded_revocation;
 use animal_store_app::{
     ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiToken, AuditEntry, IssuedApiKey, NewToken,
     Scopes,
-    ports::{ApiKeyChangeError, ApiKeyStore, Cause, ChangedApiKey, RecordedUses, StoreFailure},
+    ports::{ApiKeyChangeError, ApiKeyStore, Cause, ChangedApiKey, RecordedUses, StoreResult},
 };
 use async_trait::async_trait;
 use redis::{AsyncTypedCommands, cmd};
@@ -50,28 +50,28 @@ impl ApiKeyStore for RedisApiKeyStore {
         Ok(result?)
     }
 
-    async fn list(&self) -> Result<Vec<IssuedApiKey>, StoreFailure> {
+    async fn list(&self) -> StoreResult<Vec<IssuedApiKey>> {
         let read = |connection| self.read_all(connection);
         let executed = self.keyspace.transact(read).await;
         Ok(self.keyspace.checked(executed)?.result)
     }
 
-    async fn list_uses(&self) -> Result<RecordedUses, StoreFailure> {
+    async fn list_uses(&self) -> StoreResult<RecordedUses> {
         let uses = use_record::read(&self.keyspace).await;
         self.keyspace.checked(uses)
     }
 
-    async fn audit_log(&self) -> Result<Vec<AuditEntry>, StoreFailure> {
+    async fn audit_log(&self) -> StoreResult<Vec<AuditEntry>> {
         let log = self.keyspace.read_audit_log().await;
         self.keyspace.checked(log)
     }
 
-    async fn append_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreFailure> {
+    async fn append_audit(&self, entries: Vec<AuditEntry>) -> StoreResult<()> {
         let appended = self.append(&entries).await;
         self.keyspace.checked(appended)
     }
 
-    async fn check_writable(&self) -> Result<(), StoreFailure> {
+    async fn check_writable(&self) -> StoreResult<()> {
         let queued = self.queue_sample().await;
         self.keyspace.checked(queued)
     }
@@ -87,8 +87,8 @@ impl ApiKeyStore for RedisApiKeyStore {
         let wait = (self.keyspace.timeout / 2).as_millis();
         let mut command = cmd("WAIT");
         command.arg(required).arg(wait);
-        let response = command.query_async(&mut connection).await;
-        let confirmed: u64 = response.map_err(|error| self.keyspace.describe(&error.into()))?;
+        let response = command.query_async::<u64>(&mut connection).await;
+        let confirmed = response.map_err(|error| self.keyspace.describe(&error.into()))?;
         if confirmed < required {
             let endpoint = &self.keyspace.endpoint;
             let problem = format!(

@@ -43,7 +43,7 @@ impl RedisEndpoint {
             return Err(NoTls);
         };
         let sentinels = match url.service {
-            Some(service) => Some(Arc::new(open_sentinels(service, tls.as_ref())?)),
+            Some(service) => Some(open_sentinels(service, tls.as_ref())?),
             None => None,
         };
         let login = url.server.redis_settings().clone();
@@ -131,15 +131,16 @@ fn open(info: ConnectionInfo, tls: Option<&TlsCertificates>) -> Result<Client, R
 fn open_sentinels(
     service: Service,
     tls: Option<&TlsCertificates>,
-) -> Result<Sentinels, RedisEndpointError> {
+) -> Result<Arc<Sentinels>, RedisEndpointError> {
     let mut members = Vec::new();
     for info in service.sentinels {
-        members.push(Arc::new(Sentinel::new(open(info, tls)?)));
+        let client = open(info, tls)?;
+        members.push(Arc::new(Sentinel::new(client)));
     }
-    Ok(Sentinels {
+    Ok(Arc::new(Sentinels {
         service: service.name,
         members,
-    })
+    }))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use animal_store_app::{
     ApiKey, ApiKeyDigest,
-    ports::{ApiKeyDirectory, Cause, Readiness, StoreFailure},
+    ports::{ApiKeyDirectory, Cause, Readiness, StoreFailure, StoreResult},
 };
 use async_trait::async_trait;
 use prometheus_client::registry::Registry;
@@ -67,7 +67,7 @@ impl RedisApiKeyDirectory {
     }
 
     /// Queries Redis, or waits for the lookup of the same token that is in flight.
-    async fn query(&self, digest: ApiKeyDigest) -> Result<TokenRecord, StoreFailure> {
+    async fn query(&self, digest: ApiKeyDigest) -> StoreResult<TokenRecord> {
         let joined = self.state.cache.join_lookup(digest);
         let lookup = joined.map_err(|_| StoreFailure::Overloaded)?;
         if let Some(pending) = lookup.pending {
@@ -101,7 +101,7 @@ impl RedisApiKeyDirectory {
 
 #[async_trait]
 impl ApiKeyDirectory for RedisApiKeyDirectory {
-    async fn find(&self, digest: ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, StoreFailure> {
+    async fn find(&self, digest: ApiKeyDigest) -> StoreResult<Option<Arc<ApiKey>>> {
         let metrics = &self.state.metrics;
         if let Some(record) = self.cached(&digest) {
             metrics.hits.inc();

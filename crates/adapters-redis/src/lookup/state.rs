@@ -111,35 +111,41 @@ impl<C: Clone + Send + Sync> LookupState<C> {
     where
         F: Future<Output = keyspace::Result<T>> + Send,
     {
-        let in_session = async {
+        let in_sessions = async {
             let mut link = self.link.subscribe();
             loop {
-                let wait_until = link.borrow_and_update().wait_until;
-                let up =
-                    timeout_at(wait_until, link.wait_for(|link| link.connection.is_some())).await;
-                let connection = up
-                    .ok()
-                    .and_then(Result::ok)
-                    .and_then(|link| link.connection.clone());
-                let connection = connection.ok_or_else(|| self.keyspace.not_connected())?;
-                let outcome = async {
+                let connection = self.connection(&mut link).await?;
+                let sending = async {
                     // The server of a session without a lease may be a replica by now.
                     self.lease.valid().await;
                     send(connection).await
                 };
-                select! {
+                let outcome = select! {
                     biased;
-                    _ = link.changed() => {}
-                    outcome = outcome => match outcome {
-                        // The session ends as well.
-                        Err(failure) if failure.is_disconnection() => _ = link.changed().await,
-                        outcome => return outcome,
-                    },
+                    _ = link.changed() => continue,
+                    outcome = sending => outcome,
+                };
+                match outcome {
+                    // The session ends as well.
+                    Err(failure) if failure.is_disconnection() => _ = link.changed().await,
+                    outcome => return outcome,
                 }
             }
         };
-        timeout(self.keyspace.timeout, in_session)
-            .await
-            .unwrap_or(Err(RedisFailure::Timeout))
+        match timeout(self.keyspace.timeout, in_sessions).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(RedisFailure::Timeout),
+        }
+    }
+
+    /// Returns the connection of the session, or waits for the next one.
+    async fn connection(&self, link: &mut watch::Receiver<Link<C>>) -> keyspace::Result<C> {
+        let wait_until = link.borrow_and_update().wait_until;
+        let up = link.wait_for(|link| link.connection.is_some());
+        let up = timeout_at(wait_until, up).await.ok();
+        let connection = up
+            .and_then(Result::ok)
+            .and_then(|link| link.connection.clone());
+        connection.ok_or_else(|| self.keyspace.not_connected())
     }
 }
