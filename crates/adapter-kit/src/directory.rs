@@ -26,7 +26,7 @@ use std::{
 
 use animal_store_app::{
     ApiKey, ApiKeyDigest, AuditEntry,
-    ports::{ApiKeyDirectory, Cause, Readiness, StoreFailure},
+    ports::{ApiKeyDirectory, Cause, Readiness, StoreFailure, StoreResult},
 };
 use async_trait::async_trait;
 use prometheus_client::registry::Registry;
@@ -35,11 +35,11 @@ use tokio::{select, sync::watch};
 pub(crate) use self::history::{MARKS_KEPT, new_mark};
 use self::{
     demand::Demand,
-    snapshot::{Difference, KnownKeys, Snapshot},
+    snapshot::{Difference, KnownKeys, Snapshot, StoreClock},
 };
 pub use self::{
     history::{KeyCounts, KeyState},
-    snapshot::{KeyDelta, StoredKey},
+    snapshot::{KeyDelta, StoredKey, StoredToken},
 };
 use crate::{
     Outage,
@@ -113,10 +113,7 @@ impl ApiKeySnapshot {
     }
 
     /// Reads the keys as soon as they are trusted.
-    async fn read<T: Send>(
-        &self,
-        read: impl FnOnce(&Snapshot) -> T + Send,
-    ) -> Result<T, StoreFailure> {
+    async fn read<T: Send>(&self, read: impl FnOnce(&Snapshot) -> T + Send) -> StoreResult<T> {
         self.demand.ask();
         {
             let snapshot = self.snapshot.borrow();
@@ -148,11 +145,9 @@ impl ApiKeySnapshot {
 
 #[async_trait]
 impl ApiKeyDirectory for ApiKeySnapshot {
-    async fn find(&self, digest: ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, StoreFailure> {
-        let found = self
-            .read(|snapshot| snapshot.find(&digest))
-            .await
-            .and_then(|found| found);
+    async fn find(&self, digest: ApiKeyDigest) -> StoreResult<Option<Arc<ApiKey>>> {
+        let read = self.read(|snapshot| snapshot.find(&digest)).await;
+        let found = read.and_then(|found| found);
         found.inspect_err(|failure| self.failures.count(failure))
     }
 }
@@ -248,7 +243,7 @@ fn update(
             mem::swap(keys, &mut snapshot.keys);
         }
         snapshot.keys.apply(increment);
-        snapshot.clock = (now, Instant::now());
+        snapshot.clock = StoreClock::at(now);
         snapshot.trusted_until = trusted_until;
         snapshot.failure = None;
     });
@@ -257,12 +252,15 @@ fn update(
 /// Logs changes since the first read. Of very many, the log would take longer than the keys are trusted.
 fn log_differences(differences: &[Difference<'_>]) {
     for Difference { key, tokens } in differences.iter().take(LOGGED) {
-        let id = &*key.id;
-        let key = key.key.as_ref();
-        let label = key.map_or("unreadable", |key| key.label.as_str());
-        let scopes = key.map(|key| key.scopes.to_string()).unwrap_or_default();
+        let api_key = key.id.as_str();
+        let mut api_key_label = "unreadable";
+        let mut scopes = String::new();
+        if let Ok(key) = &key.key {
+            api_key_label = key.label.as_str();
+            scopes = key.scopes.to_string();
+        }
         tracing::info!(
-            target: AuditEntry::LOG_TARGET, api_key = id, api_key_label = label, scopes, tokens, "API key change seen"
+            target: AuditEntry::LOG_TARGET, api_key, api_key_label, scopes, tokens, "API key change seen"
         );
     }
     let records = differences.len().saturating_sub(LOGGED);

@@ -90,25 +90,26 @@ impl Believed {
         beside: &[PathBuf],
     ) -> Result<Option<Objection>, Objection> {
         let is_root = self.owners[0] == 0;
-        // It is not in the group of the service.
-        self.groups = self.groups.filter(|_| !is_root);
+        if is_root {
+            // It is not in the group of the service.
+            self.groups = None;
+        }
         let mut folders = steps(path);
         let store = folders.pop_if(|last| last.metadata.is_file());
         folders.retain(|step| step.metadata.is_dir());
-        let shared = folders.last().filter(|folder| self.others_write(folder));
-        let owned = shared.filter(|_| !is_root).or(store.as_ref());
+        let owned = match folders.last() {
+            Some(folder) if !is_root && self.others_write(folder) => Some(folder),
+            _ => store.as_ref(),
+        };
         self.owners.extend(owned.map(|step| step.metadata.uid()));
         let beside = beside.iter().filter_map(|path| Step::at(path.clone()));
-        match store
-            .into_iter()
-            .chain(beside)
-            .find_map(|file| self.object_to(&file))
-        {
-            Some(objection) => Err(objection),
-            None => Ok(folders
-                .iter()
-                .find_map(|folder| self.object_to_mode(folder))),
+        for file in store.into_iter().chain(beside) {
+            if let Some(objection) = self.object_to(&file) {
+                return Err(objection);
+            }
         }
+        let mut folders = folders.iter();
+        Ok(folders.find_map(|folder| self.object_to_mode(folder)))
     }
 
     fn object_to(&self, step: &Step) -> Option<Objection> {

@@ -27,7 +27,7 @@ mod uses;
 
 pub use clock_readings::ClockReadings;
 pub use directory::{
-    ApiKeySnapshot, KeyCheck, KeyCounts, KeyDelta, KeySource, KeyState, StoredKey,
+    ApiKeySnapshot, KeyCheck, KeyCounts, KeyDelta, KeySource, KeyState, StoredKey, StoredToken,
 };
 pub use files::{Believed, Objection, object_to_readers};
 pub use hosts::is_this_machine;

@@ -39,9 +39,8 @@ impl QueueMetrics {
         kinds: [&'static str; N],
     ) -> [Self; N] {
         let registry = registry.sub_registry_with_prefix("storage");
-        let family = || {
-            Family::<Labels<1>, Histogram, _>::new_with_constructor(seconds as fn() -> Histogram)
-        };
+        let new: fn() -> Histogram = seconds;
+        let family = || Family::<Labels<1>, Histogram, _>::new_with_constructor(new);
         let help = "Time that a request waited before its batch began";
         let waits = registered(registry, "queue_wait_seconds", help, family());
         let help = "Time from the beginning of a batch to its response or failure";
@@ -66,13 +65,8 @@ impl FailureCounters {
             "corrupt",
             "outcome_unknown",
         ];
-        Self(counters(
-            registry,
-            name,
-            &format!("{failed}: {}", reasons.join(", ")),
-            "reason",
-            reasons,
-        ))
+        let help = format!("{failed}: {}", reasons.join(", "));
+        Self(counters(registry, name, &help, "reason", reasons))
     }
 
     /// Counts a failure by its reason.

@@ -42,7 +42,10 @@ impl Outage {
     /// Records a failed attempt, and calls `log` if its reason is new in this outage.
     pub fn failed(&mut self, reason: String, log: impl FnOnce(&str)) {
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        shared.failing_tasks += usize::from(!mem::replace(&mut self.failing, true));
+        if !self.failing {
+            self.failing = true;
+            shared.failing_tasks += 1;
+        }
         if !shared.logged_reasons.contains(&reason) && shared.logged_reasons.len() < MAX_REASONS {
             log(&reason);
             shared.logged_reasons.insert(reason);
@@ -52,7 +55,10 @@ impl Outage {
     /// Records a successful attempt. Returns whether that ended an outage.
     pub fn succeeded(&mut self) -> bool {
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        shared.failing_tasks -= usize::from(mem::take(&mut self.failing));
+        if self.failing {
+            self.failing = false;
+            shared.failing_tasks -= 1;
+        }
         shared.failing_tasks == 0 && !mem::take(&mut shared.logged_reasons).is_empty()
     }
 

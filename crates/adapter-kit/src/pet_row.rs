@@ -34,12 +34,13 @@ pub fn pet_from_row(
     };
     let pet_id = PetId::parse(id).map_err(|error| corrupt("id", error.to_string()))?;
     let name = name.map_err(|error| corrupt("name", error.to_string()))?;
-    let unknown = |number: i16| corrupt("status", format!("unknown: {number}"));
-    let status = status.map(|number| PetStatus::from_number(number).ok_or_else(|| unknown(number)));
-    Ok(Pet::new(
-        pet_id,
-        NewPet::new(name, CategoryId::new(category_id)).with_status(status.transpose()?),
-    ))
+    let mut new_pet = NewPet::new(name, CategoryId::new(category_id));
+    if let Some(number) = status {
+        let status = PetStatus::from_number(number);
+        let status = status.ok_or_else(|| corrupt("status", format!("unknown: {number}")))?;
+        new_pet = new_pet.with_status(status);
+    }
+    Ok(Pet::new(pet_id, new_pet))
 }
 
 impl From<CorruptRow> for StoreFailure {

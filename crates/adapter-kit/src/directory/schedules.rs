@@ -87,7 +87,10 @@ impl Store {
             StoredKey {
                 id: key.id.to_string(),
                 key: Ok(Arc::new(key)),
-                tokens: vec![(digest(*token), None)],
+                tokens: vec![StoredToken {
+                    digest: digest(*token),
+                    expires: None,
+                }],
             }
         });
         Some(KeyDelta {

@@ -6,7 +6,10 @@ use std::{
     time::SystemTime,
 };
 
-use animal_store_app::{ApiKey, ApiKeyDigest, ports::StoreFailure};
+use animal_store_app::{
+    ApiKey, ApiKeyDigest,
+    ports::{StoreFailure, StoreResult},
+};
 
 use super::history::KeyState;
 use crate::concurrency::Instant;
@@ -28,26 +31,44 @@ pub struct StoredKey {
     pub id: String,
     /// The key, or the reason why it is not valid.
     pub key: Result<Arc<ApiKey>, String>,
-    /// The digests of its tokens, with their expiry times. They may have expired.
-    pub tokens: Vec<(ApiKeyDigest, Option<SystemTime>)>,
+    /// Its tokens.
+    pub tokens: Vec<StoredToken>,
+}
+
+/// A token of an API key, which may have expired.
+#[derive(PartialEq, Eq)]
+pub struct StoredToken {
+    /// The digest.
+    pub digest: ApiKeyDigest,
+    /// Expiry time, by the clock of the store. `None`: never.
+    pub expires: Option<SystemTime>,
 }
 
 /// The keys of the last successful check.
 pub(super) struct Snapshot {
     pub(super) keys: KnownKeys,
-    /// The time of the store, and when it was read.
-    pub(super) clock: (SystemTime, Instant),
+    pub(super) clock: StoreClock,
     pub(super) trusted_until: Instant,
     /// Why the last check failed.
     pub(super) failure: Option<String>,
+}
+
+/// The clock of the store, as it was read.
+pub(super) struct StoreClock {
+    time: SystemTime,
+    read_at: Instant,
 }
 
 /// Keys by their ids and by their tokens.
 #[derive(Default)]
 pub(super) struct KnownKeys {
     keys: HashMap<String, Arc<StoredKey>>,
-    /// With their expiry times, by the clock of the store.
-    tokens: HashMap<ApiKeyDigest, (Arc<StoredKey>, Option<SystemTime>)>,
+    tokens: HashMap<ApiKeyDigest, KnownToken>,
+}
+
+struct KnownToken {
+    key: Arc<StoredKey>,
+    expires: Option<SystemTime>,
 }
 
 /// A key that was added, changed or removed.
@@ -59,11 +80,10 @@ pub(super) struct Difference<'a> {
 
 impl Snapshot {
     pub(super) fn new() -> Self {
-        let now = Instant::now();
         Self {
             keys: KnownKeys::default(),
-            clock: (SystemTime::now(), now),
-            trusted_until: now,
+            clock: StoreClock::at(SystemTime::now()),
+            trusted_until: Instant::now(),
             failure: None,
         }
     }
@@ -73,42 +93,65 @@ impl Snapshot {
     }
 
     /// Returns the key of a token that has not expired.
-    pub(super) fn find(&self, digest: &ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, StoreFailure> {
-        let found = self
-            .keys
-            .tokens
-            .get(digest)
-            .filter(|(_, expires)| expires.is_none_or(|time| time > self.now()));
-        let key = found.map(|(stored, _)| stored.key.clone()).transpose();
-        key.map_err(|reason| StoreFailure::Corrupt(reason.into()))
+    pub(super) fn find(&self, digest: &ApiKeyDigest) -> StoreResult<Option<Arc<ApiKey>>> {
+        let Some(token) = self.keys.tokens.get(digest) else {
+            return Ok(None);
+        };
+        if let Some(expires) = token.expires
+            && expires <= self.clock.now()
+        {
+            return Ok(None);
+        }
+        match &token.key.key {
+            Ok(key) => Ok(Some(Arc::clone(key))),
+            Err(reason) => Err(StoreFailure::Corrupt(reason.as_str().into())),
+        }
+    }
+}
+
+impl StoreClock {
+    /// The store has this time now.
+    pub(super) fn at(time: SystemTime) -> Self {
+        Self {
+            time,
+            read_at: Instant::now(),
+        }
     }
 
-    /// Returns the present time of the store.
     fn now(&self) -> SystemTime {
-        let (time, read_at) = self.clock;
-        time + read_at.elapsed()
+        self.time + self.read_at.elapsed()
     }
 }
 
 impl KnownKeys {
     /// Adds or replaces keys.
     pub(super) fn apply(&mut self, keys: Vec<StoredKey>) {
-        for key in keys.into_iter().map(Arc::new) {
-            for (digest, _) in self.keys.remove(&key.id).iter().flat_map(|old| &old.tokens) {
-                // A token may have moved to another key.
-                if let Entry::Occupied(token) = self.tokens.entry(*digest)
-                    && token.get().0.id == key.id
-                {
-                    token.remove();
-                }
+        for key in keys {
+            self.remove_tokens(&key.id);
+            let key = Arc::new(key);
+            for token in &key.tokens {
+                let known = KnownToken {
+                    key: Arc::clone(&key),
+                    expires: token.expires,
+                };
+                self.tokens.insert(token.digest, known);
             }
-            self.tokens.extend(
-                key.tokens
-                    .iter()
-                    .map(|(digest, expires)| (*digest, (Arc::clone(&key), *expires))),
-            );
             if !key.tokens.is_empty() {
                 self.keys.insert(key.id.clone(), key);
+            }
+        }
+    }
+
+    fn remove_tokens(&mut self, id: &str) {
+        let Some(old) = self.keys.remove(id) else {
+            return;
+        };
+        for token in &old.tokens {
+            // A token may have moved to another key.
+            if let Entry::Occupied(known) = self.tokens.entry(token.digest)
+                && known.get().key.id == id
+            {
+                known.remove();
             }
         }
     }
@@ -119,36 +162,41 @@ impl KnownKeys {
         delta: &'a KeyDelta,
         now: SystemTime,
     ) -> Vec<Difference<'a>> {
-        let is_changed = |key: &&StoredKey| {
-            let old = self.keys.get(&key.id);
-            let old_tokens = old.iter().flat_map(|old| old.valid_tokens(now));
-            let is_same = old.is_none_or(|old| old.key == key.key);
-            !(is_same && old_tokens.eq(key.valid_tokens(now)))
+        let mut differences = Vec::new();
+        let mut remaining = HashSet::new();
+        for key in &delta.keys {
+            remaining.insert(&key.id);
+            if self.is_changed(key, now) {
+                let tokens = key.valid_tokens(now).count();
+                differences.push(Difference { key, tokens });
+            }
+        }
+        if delta.is_complete {
+            for key in self.keys.values() {
+                if key.is_valid(now) && !remaining.contains(&key.id) {
+                    differences.push(Difference { key, tokens: 0 });
+                }
+            }
+        }
+        differences
+    }
+
+    fn is_changed(&self, key: &StoredKey, now: SystemTime) -> bool {
+        let Some(old) = self.keys.get(&key.id) else {
+            return key.is_valid(now);
         };
-        let new = delta.keys.iter().filter(is_changed);
-        let new = new.map(|key| Difference {
-            key,
-            tokens: key.valid_tokens(now).count(),
-        });
-        let remaining: HashSet<_> = delta.keys.iter().map(|key| &key.id).collect();
-        let is_removed = |old: &&Arc<StoredKey>| {
-            delta.is_complete
-                && !remaining.contains(&old.id)
-                && old.valid_tokens(now).next().is_some()
-        };
-        let removed = self.keys.values().filter(is_removed);
-        let removed = removed.map(|key| Difference { key, tokens: 0 });
-        new.chain(removed).collect()
+        let old_tokens = old.valid_tokens(now);
+        old.key != key.key || !old_tokens.eq(key.valid_tokens(now))
     }
 }
 
 impl StoredKey {
-    fn valid_tokens(
-        &self,
-        now: SystemTime,
-    ) -> impl Iterator<Item = &(ApiKeyDigest, Option<SystemTime>)> {
-        self.tokens
-            .iter()
-            .filter(move |(_, expires)| expires.is_none_or(|time| time > now))
+    fn is_valid(&self, now: SystemTime) -> bool {
+        self.valid_tokens(now).next().is_some()
+    }
+
+    fn valid_tokens(&self, now: SystemTime) -> impl Iterator<Item = &StoredToken> {
+        let is_valid = move |token: &&StoredToken| token.expires.is_none_or(|time| time > now);
+        self.tokens.iter().filter(is_valid)
     }
 }

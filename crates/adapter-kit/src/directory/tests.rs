@@ -116,7 +116,10 @@ fn digest(number: u8) -> ApiKeyDigest {
 }
 
 fn key(id: &str, tokens: &[u8]) -> StoredKey {
-    let tokens = tokens.iter().map(|number| (digest(*number), None));
+    let tokens = tokens.iter().map(|number| StoredToken {
+        digest: digest(*number),
+        expires: None,
+    });
     StoredKey {
         id: id.to_owned(),
         key: Ok(Arc::new(api_key(id))),
@@ -134,7 +137,10 @@ fn invalid(id: &str, tokens: &[u8]) -> StoredKey {
 /// A key with one token, which ends at this time of the store.
 fn ending(id: &str, token: u8, end: SystemTime) -> StoredKey {
     StoredKey {
-        tokens: vec![(digest(token), Some(end))],
+        tokens: vec![StoredToken {
+            digest: digest(token),
+            expires: Some(end),
+        }],
         ..key(id, &[])
     }
 }

@@ -67,13 +67,14 @@ fn find_before(
     let id = change.id();
     let values = [milliseconds(now).into(), id.as_str().into()];
     let rows = sql.rows(statements::SELECT_BY_ID, &values)?;
-    match (change, issued_keys(rows)) {
+    let keys = issued_keys(rows);
+    if let ApiKeyChange::Revoke(id) = change
+        && let Err(StoreFailure::Corrupt(_)) = keys
+    {
         // So that an invalid key can be revoked.
-        (ApiKeyChange::Revoke(_), Err(StoreFailure::Corrupt(_))) => {
-            Ok(Some(IssuedApiKey::unreadable(id.clone())))
-        }
-        (_, keys) => Ok(keys?.pop()),
+        return Ok(Some(IssuedApiKey::unreadable(id.clone())));
     }
+    Ok(keys?.pop())
 }
 
 /// Returns another key that has a token of the change.
@@ -108,11 +109,8 @@ fn write_key(
         _ => milliseconds(changed.at),
     };
     let mut growth = KeyCounts::default();
-    growth.tokens -= count(
-        sql,
-        statements::DELETE_TOKENS,
-        &[id.clone(), kept_until.into()],
-    )?;
+    let deleted = [id.clone(), kept_until.into()];
+    growth.tokens -= count(sql, statements::DELETE_TOKENS, &deleted)?;
     let Some(IssuedApiKey { key, tokens }) = &changed.after else {
         sql.rows(statements::TOUCH_KEY, &[id, version.into()])?;
         return Ok(growth);

@@ -11,7 +11,7 @@ use super::{
     sql::{Row, Sql, corrupt},
     statements,
 };
-use crate::{KeyCounts, KeyDelta, KeyState, StoredKey};
+use crate::{KeyCounts, KeyDelta, KeyState, StoredKey, StoredToken};
 
 /// The columns of a key, whose content may be malformed.
 pub(super) struct KeyRow {
@@ -84,13 +84,13 @@ pub(super) fn issued_keys(rows: Vec<Row>) -> StoreResult<Vec<IssuedApiKey>> {
 }
 
 fn issued_token(mut row: Row, key: &KeyRow) -> StoreResult<IssuedToken> {
-    let digest = row.optional_bytes()?.as_deref().and_then(digest);
-    let digest = digest.ok_or_else(|| key.corrupt("the digest of a token is malformed"))?;
+    let bytes = row.optional_bytes()?.unwrap_or_default();
+    let digest = digest(&bytes).ok_or_else(|| key.corrupt("the digest of a token is malformed"))?;
     let last_four = row.text()?;
     let created = row.integer()?;
     let expires = row.optional_integer()?;
-    IssuedToken::from_stored(digest, last_four, created, expires)
-        .map_err(|problem| key.corrupt(problem))
+    let token = IssuedToken::from_stored(digest, last_four, created, expires);
+    token.map_err(|problem| key.corrupt(problem))
 }
 
 fn digest(bytes: &[u8]) -> Option<ApiKeyDigest> {
@@ -107,20 +107,19 @@ pub fn read_delta(sql: &mut dyn Sql, known: Option<&KeyState>) -> StoreResult<Op
     if known == Some(&state) {
         return Ok(None);
     }
-    let mut since = None;
-    if let Some(known) = known {
-        let values = [known.version.into(), known.mark.as_slice().into()];
-        let mut rows = sql.rows(statements::COUNT_MARKS, &values)?;
-        let marks = rows.pop().map_or(Ok(0), |mut row| row.integer())?;
-        since = state.continues(known, marks).then_some(known.version);
-    }
-    let from = since.unwrap_or(i64::MIN);
+    let known = match known {
+        Some(known) if continues(sql, &state, known)? => Some(known.version),
+        _ => None,
+    };
+    let is_complete = known.is_none();
+    let from = known.unwrap_or(i64::MIN);
+    let rows = sql.rows(statements::SELECT_CHANGED, &[from.into()])?;
     let mut keys = Vec::new();
     let mut counts = KeyCounts::default();
-    for rows in grouped(sql.rows(statements::SELECT_CHANGED, &[from.into()])?)? {
+    for rows in grouped(rows)? {
         keys.push(stored_key(rows, &mut counts)?);
     }
-    if since.is_none() && counts != state.counts {
+    if is_complete && counts != state.counts {
         return Err(corrupt(format!(
             "the store has {counts}, and its state says {}: a restore is not complete, or rows were changed by hand",
             state.counts
@@ -129,8 +128,19 @@ pub fn read_delta(sql: &mut dyn Sql, known: Option<&KeyState>) -> StoreResult<Op
     Ok(Some(KeyDelta {
         state,
         keys,
-        is_complete: since.is_none(),
+        is_complete,
     }))
+}
+
+/// Returns whether the store still has the history of a state that is known.
+fn continues(sql: &mut dyn Sql, state: &KeyState, known: &KeyState) -> StoreResult<bool> {
+    let values = [known.version.into(), known.mark.as_slice().into()];
+    let mut rows = sql.rows(statements::COUNT_MARKS, &values)?;
+    let marks = match rows.pop() {
+        Some(mut row) => row.integer()?,
+        None => 0,
+    };
+    Ok(state.continues(known, marks))
 }
 
 /// Returns a key for a directory, and counts its rows.
@@ -150,7 +160,7 @@ fn stored_key(rows: KeyRows, counts: &mut KeyCounts) -> StoreResult<StoredKey> {
         counts.tokens += 1;
         // No token has a malformed digest.
         if let Some(digest) = digest(&bytes) {
-            stored.tokens.push((digest, expires));
+            stored.tokens.push(StoredToken { digest, expires });
         }
     }
     Ok(stored)

@@ -2,9 +2,7 @@ use std::sync::Arc;
 
 use animal_store_app::{
     ApiKey, ApiKeyChange, AuditEntry, IssuedApiKey, NewToken,
-    ports::{
-        ApiKeyChangeError, ApiKeyStore, ChangedApiKey, RecordedUses, StoreFailure, StoreResult,
-    },
+    ports::{ApiKeyChangeError, ApiKeyStore, ChangedApiKey, RecordedUses, StoreResult},
 };
 use async_trait::async_trait;
 use prometheus_client::registry::Registry;
@@ -178,14 +176,12 @@ impl<D: KeyDatabase> UseStore for SqlApiKeyStore<D> {
     async fn write(&self, uses: &PendingUses, now: i64) -> Result<(), String> {
         let mut session = self.database.session();
         for (kind, times) in uses.iter() {
-            let times: Vec<_> = times.iter().collect();
+            let times: Vec<_> = times.iter().map(|(id, time)| (id.clone(), *time)).collect();
             for part in times.chunks(USES_PER_TRANSACTION) {
-                let part: Vec<_> = part.iter().map(|&(id, &time)| (id.clone(), time)).collect();
-                let written =
-                    session.transact(Access::Write, move |sql| write_uses(sql, kind, &part, now));
-                written
-                    .await
-                    .map_err(|failure: StoreFailure| failure.reason())?;
+                let part = part.to_vec();
+                let write = move |sql: &mut dyn Sql| write_uses(sql, kind, &part, now);
+                let written = session.transact(Access::Write, write).await;
+                written.map_err(|failure| failure.reason())?;
             }
         }
         Ok(())

@@ -24,14 +24,14 @@ pub(super) fn list_uses(sql: &mut dyn Sql) -> StoreResult<RecordedUses> {
         let id = row.text()?;
         let number = row.integer()?;
         let last_used_at = row.integer()?;
+        let Ok(id) = ApiKeyId::parse(&id) else {
+            continue;
+        };
         // Another release may have written another kind.
-        let kind = ApiKeyUse::ALL
-            .into_iter()
-            .find(|kind| *kind as i64 == number);
-        if let Ok(id) = ApiKeyId::parse(&id)
-            && let Some(kind) = kind
-        {
-            uses.last.insert((id, kind), time(last_used_at));
+        for kind in ApiKeyUse::ALL {
+            if kind as i64 == number {
+                uses.last.insert((id.clone(), kind), time(last_used_at));
+            }
         }
     }
     Ok(uses)
