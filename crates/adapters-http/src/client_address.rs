@@ -28,17 +28,18 @@ impl TrustedProxies {
     /// # Errors
     /// [`TrustedProxiesError`] with every other text.
     pub fn parse(texts: &[String]) -> Result<Self, TrustedProxiesError> {
-        let invalid: Vec<_> = texts
-            .iter()
-            .filter(|text| network(text).is_none())
-            .map(|text| format!("{text:?}"))
-            .collect();
+        let mut networks = Vec::new();
+        let mut invalid = Vec::new();
+        for text in texts {
+            match network(text) {
+                Some(network) => networks.push(network),
+                None => invalid.push(format!("{text:?}")),
+            }
+        }
         if !invalid.is_empty() {
             return Err(TrustedProxiesError(invalid.join(", ")));
         }
-        Ok(Self {
-            networks: texts.iter().filter_map(|text| network(text)).collect(),
-        })
+        Ok(Self { networks })
     }
 
     /// Whether no proxy is trusted.
@@ -80,25 +81,26 @@ impl TrustedProxies {
 /// Parses an address with or without a port: `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]:80`.
 fn address(node: &[u8]) -> Option<IpAddr> {
     let node = str::from_utf8(node).ok()?;
-    let bare = node
+    if let Ok(with_port) = node.parse::<SocketAddr>() {
+        return Some(with_port.ip().to_canonical());
+    }
+    let in_brackets = node
         .strip_prefix('[')
-        .and_then(|rest| rest.strip_suffix(']'))
-        .unwrap_or(node);
-    let address = bare
-        .parse()
-        .or_else(|_| node.parse().map(|address: SocketAddr| address.ip()));
-    address.ok().map(|address: IpAddr| address.to_canonical())
+        .and_then(|rest| rest.strip_suffix(']'));
+    let address: IpAddr = in_brackets.unwrap_or(node).parse().ok()?;
+    Some(address.to_canonical())
 }
 
 /// Parses an address or a network. IPv4 in IPv6 form becomes IPv4, as it does in the addresses of clients.
 fn network(text: &str) -> Option<IpNet> {
-    let network = text
-        .parse()
-        .ok()
-        .or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))?;
-    let address = network.addr().to_canonical();
-    let removed_bits = network.max_prefix_len() - IpNet::from(address).max_prefix_len();
-    IpNet::new(address, network.prefix_len().checked_sub(removed_bits)?).ok()
+    let network: IpNet = match text.parse::<IpAddr>() {
+        Ok(address) => address.into(),
+        Err(_) => text.parse().ok()?,
+    };
+    let canonical = IpNet::from(network.addr().to_canonical());
+    let removed_bits = network.max_prefix_len() - canonical.max_prefix_len();
+    let prefix = network.prefix_len().checked_sub(removed_bits)?;
+    IpNet::new(canonical.addr(), prefix).ok()
 }
 
 #[cfg(test)]

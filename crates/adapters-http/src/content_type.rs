@@ -28,21 +28,17 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
     let [value] = values[..] else {
         return refused(format!("{} values of Content-Type", values.len()));
     };
-    let Some(mime) = value
-        .to_str()
-        .ok()
-        .and_then(parse_media_type)
-        .filter(is_json)
-    else {
+    let mime = value.to_str().ok().and_then(parse_media_type);
+    let Some(mime) = mime.filter(is_json) else {
         return refused(shown(value.as_bytes()));
     };
-    let charset = mime
-        .params()
-        .find(|(name, charset)| *name == mime::CHARSET && !is_utf_8(charset.as_str()));
-    match charset {
-        Some((_, charset)) => refused(format!("charset={}", shown(charset.as_str().as_bytes()))),
-        None => Ok(()),
+    for (name, charset) in mime.params() {
+        let charset = charset.as_str();
+        if name == mime::CHARSET && !is_utf_8(charset) {
+            return refused(format!("charset={}", shown(charset.as_bytes())));
+        }
     }
+    Ok(())
 }
 
 /// Returns the beginning of a header value, for a message.
@@ -52,15 +48,16 @@ fn shown(value: &[u8]) -> String {
 
 /// `mime` accepts neither spaces before a semicolon nor empty parameters, which RFC 9110, section 5.6.6, allows.
 fn parse_media_type(text: &str) -> Option<Mime> {
-    text.parse().ok().or_else(|| {
-        let mut parts = text.split(';').map(str::trim);
-        let essence = parts.next()?.to_owned();
-        let parameters = parts.filter(|parameter| !parameter.is_empty());
-        parameters
-            .fold(essence, |text, parameter| text + ";" + parameter)
-            .parse()
-            .ok()
-    })
+    if let Ok(mime) = text.parse() {
+        return Some(mime);
+    }
+    let mut parts = text.split(';').map(str::trim);
+    let mut corrected = parts.next()?.to_owned();
+    for parameter in parts.filter(|parameter| !parameter.is_empty()) {
+        corrected += ";";
+        corrected += parameter;
+    }
+    corrected.parse().ok()
 }
 
 fn is_json(mime: &Mime) -> bool {

@@ -97,10 +97,7 @@ pub(crate) async fn file(
 /// Returns a file of Swagger UI, compressed with gzip.
 fn swagger_ui_gzip(name: &str) -> Bytes {
     let file = utoipa_swagger_ui::serve(name, Arc::new(Config::from("")));
-    Bytes::from_owner(
-        file.ok()
-            .flatten()
-            .expect("Swagger UI contains the file")
-            .bytes,
-    )
+    let file = file.ok().flatten();
+    let file = file.expect("Swagger UI contains the file");
+    Bytes::from_owner(file.bytes)
 }

@@ -57,19 +57,21 @@ pub(crate) async fn ready(readiness: Data<CheckReadiness>) -> HttpResponse {
     };
     let reasons = [storage.err(), keys.err()];
     let reasons: Vec<_> = reasons.into_iter().flatten().collect();
-    let (status, cause): (_, Cause) = if readiness.is_draining() {
-        (DRAINING, "the instance is shutting down".into())
-    } else if reasons.is_empty() {
-        return HttpResponse::Ok().json(ReadinessResponse {
-            status: READY,
-            checks,
-        });
+    let mut cause: Cause = reasons.join("; ").into();
+    let mut status = if reasons.is_empty() {
+        READY
     } else {
-        (UNAVAILABLE, reasons.join("; ").into())
+        UNAVAILABLE
     };
-    let body = HttpResponse::Ok()
-        .json(ReadinessResponse { status, checks })
-        .into_body();
+    if readiness.is_draining() {
+        cause = "the instance is shutting down".into();
+        status = DRAINING;
+    }
+    let response = HttpResponse::Ok().json(ReadinessResponse { status, checks });
+    if status == READY {
+        return response;
+    }
+    let body = response.into_body();
     // The error carries the status code, Retry-After and, for the request log, the cause.
     HttpResponse::from_error(ApiError::Unavailable(cause)).set_body(body)
 }

@@ -103,10 +103,11 @@ impl HttpMetrics {
             durations.clone(),
         );
         let operations = OPERATIONS.iter().map(|operation| operation.name);
-        let durations = operations
-            .chain([NO_OPERATION])
-            .map(|name| (name, durations.get_or_create_owned(&[("operation", name)])))
-            .collect();
+        let mut histograms = Vec::new();
+        for name in operations.chain([NO_OPERATION]) {
+            let histogram = durations.get_or_create_owned(&[("operation", name)]);
+            histograms.push((name, histogram));
+        }
         let shed = Family::<Label, Counter>::default();
         registry.register(
             "requests_shed",
@@ -126,7 +127,7 @@ impl HttpMetrics {
         let deprecated = deprecated.get_or_create_owned(&[("operation", DEPRECATED_OPERATION)]);
         Self {
             responses,
-            durations,
+            durations: histograms,
             shed,
             deprecated,
         }
@@ -135,24 +136,28 @@ impl HttpMetrics {
     /// Counts a response of the application.
     pub(crate) fn count_response<B>(&self, response: &ServiceResponse<B>, duration: Duration) {
         let request = response.request();
-        let operation = Operation::find(request.method(), request.match_info().as_str())
-            .map_or(NO_OPERATION, |operation| operation.name);
+        let path = request.match_info().as_str();
+        let operation = Operation::find(request.method(), path);
+        let operation = operation.map_or(NO_OPERATION, |operation| operation.name);
         let labels = ResponseLabels {
             operation,
             method: method_label(request.method()),
             status: response.status().as_u16(),
         };
         self.responses.get_or_create(&labels).inc();
-        let mut histograms = self.durations.iter();
-        if let Some((_, histogram)) = histograms.find(|(name, _)| *name == operation) {
-            histogram.observe(duration.as_secs_f64());
+        for (name, histogram) in &self.durations {
+            if *name == operation {
+                histogram.observe(duration.as_secs_f64());
+            }
         }
         let extensions = request.extensions();
         let record = extensions.get::<RequestRecord>();
         if record.is_some_and(|record| record.deprecated) {
             self.deprecated.inc();
         }
-        if let Some(limit) = ApiError::of(response.response()).and_then(ApiError::exceeded_limit) {
+        if let Some(error) = ApiError::of(response.response())
+            && let Some(limit) = error.exceeded_limit()
+        {
             self.shed.get_or_create(&[("reason", limit.as_str())]).inc();
         }
     }

@@ -40,10 +40,10 @@ impl AllowedOrigins {
         let origin = headers.get(ORIGIN)?;
         match self {
             Self::Any => Some(HeaderValue::from_static("*")),
-            Self::These(origins) => origins
-                .iter()
-                .any(|allowed| origin == allowed)
-                .then(|| origin.clone()),
+            Self::These(origins) if origins.iter().any(|allowed| origin == allowed) => {
+                Some(origin.clone())
+            }
+            Self::These(_) => None,
         }
     }
 }
@@ -67,10 +67,10 @@ fn problem(text: &str) -> Option<String> {
 /// `${host}`.
 pub(crate) fn is_web_origin(url: &Url) -> bool {
     let is_host_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"-._[:]".contains(&byte);
-    matches!(url.scheme(), "http" | "https")
-        && url
-            .host_str()
-            .is_some_and(|host| host.bytes().all(is_host_byte))
+    let Some(host) = url.host_str() else {
+        return false;
+    };
+    matches!(url.scheme(), "http" | "https") && host.bytes().all(is_host_byte)
 }
 
 #[cfg(test)]

@@ -69,10 +69,12 @@ impl<K: Clone + Eq + Hash> Buckets<K> {
     fn take(&self, client: &K) -> Option<u32> {
         let mut full_at = lock(&self.full_at);
         let now = Instant::now();
-        let after = full_at.get(client).map_or(now, |at| now.max(*at)) + self.interval;
+        let before = full_at.get(client).map_or(now, |at| now.max(*at));
+        let after = before + self.interval;
         let rest = (now + self.fill_time).checked_duration_since(after)?;
         full_at.insert(client.clone(), after);
-        u32::try_from(rest.as_nanos() / self.interval.as_nanos()).ok()
+        let tokens = rest.as_nanos() / self.interval.as_nanos();
+        u32::try_from(tokens).ok()
     }
 
     /// Puts back a token that was taken. A full bucket is not kept.
@@ -93,7 +95,8 @@ impl<K: Clone + Eq + Hash> Buckets<K> {
         let Some(full_at) = lock(&self.full_at).get(client).copied() else {
             return Duration::ZERO;
         };
-        (full_at + self.interval).saturating_duration_since(Instant::now() + self.fill_time)
+        let has_token = full_at + self.interval;
+        has_token.saturating_duration_since(Instant::now() + self.fill_time)
     }
 }
 
@@ -211,9 +214,10 @@ impl AuthFailureLimiter {
                 ended.await;
             }
         };
-        timeout(ATTEMPT_TIMEOUT, begin)
-            .await
-            .unwrap_or(Err(ApiError::Overloaded(ExceededLimit::AuthFailures)))
+        match timeout(ATTEMPT_TIMEOUT, begin).await {
+            Ok(attempt) => attempt,
+            Err(_) => Err(ApiError::Overloaded(ExceededLimit::AuthFailures)),
+        }
     }
 }
 

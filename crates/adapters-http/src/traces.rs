@@ -95,15 +95,14 @@ fn samples(ratio: f64, client_samples: Option<bool>) -> bool {
 /// The context of the client: its span, if the header `traceparent` (W3C Trace Context) names one and is not given
 /// twice. `tracestate` is ignored: it is free text of a client.
 fn client_context(headers: &HeaderMap) -> Context {
+    let mut fields = HashMap::new();
     let mut values = headers.get_all(TRACEPARENT);
-    let value = values
-        .next()
-        .filter(|_| values.next().is_none())
-        .and_then(|value| value.to_str().ok());
-    let fields: HashMap<_, _> = value
-        .map(|value| (TRACEPARENT.to_owned(), value.to_owned()))
-        .into_iter()
-        .collect();
+    if let Some(value) = values.next()
+        && values.next().is_none()
+        && let Ok(text) = value.to_str()
+    {
+        fields.insert(TRACEPARENT.to_owned(), text.to_owned());
+    }
     TraceContextPropagator::new().extract_with_context(&Context::new(), &fields)
 }
 

@@ -26,6 +26,12 @@ pub(super) struct Address {
     pub(super) turn: Mutex<()>,
 }
 
+/// The address with the most connections.
+pub(super) struct Busiest {
+    pub(super) address: IpAddr,
+    pub(super) connections: usize,
+}
+
 impl Addresses {
     pub(super) fn new(share_of: ShareOf) -> Self {
         Self {
@@ -54,13 +60,14 @@ impl Addresses {
         }
     }
 
-    /// Returns the address with the most connections, and their number.
-    pub(super) fn busiest(&self) -> Option<(IpAddr, usize)> {
+    /// Returns the address with the most connections.
+    pub(super) fn busiest(&self) -> Option<Busiest> {
         let known = self.known.borrow();
-        known
-            .iter()
-            .map(|(key, address)| (*key, address.strong_count()))
-            .max_by_key(|(_, connections)| *connections)
+        let counts = known.iter().map(|(key, address)| Busiest {
+            address: *key,
+            connections: address.strong_count(),
+        });
+        counts.max_by_key(|address| address.connections)
     }
 
     fn key(&self, peer: Option<SocketAddr>) -> Option<IpAddr> {

@@ -107,19 +107,17 @@ impl HttpListener {
         mut stage: watch::Receiver<Stage>,
     ) -> io::Result<()> {
         let listener = tokio::net::TcpListener::from_std(self.socket)?;
-        let mut ended = select_all(
-            workers
-                .iter()
-                .map(|worker| Box::pin(worker.sender.closed())),
-        );
+        let ends = workers
+            .iter()
+            .map(|worker| Box::pin(worker.sender.closed()));
+        let mut ended = select_all(ends);
         loop {
             let next = async {
                 let worker = next_worker(&workers).await;
+                let accepted = listener.accept().await;
                 // The connection is registered with the runtime of its worker.
-                (
-                    worker,
-                    async { listener.accept().await?.0.into_std() }.await,
-                )
+                let connection = accepted.and_then(|(connection, _)| connection.into_std());
+                (worker, connection)
             };
             tokio::select! {
                 biased;
@@ -169,14 +167,13 @@ impl Inbox {
 /// Waits for a worker with room in its inbox, and returns the one with the fewest connections.
 async fn next_worker(workers: &[Inbox]) -> &Inbox {
     let with_room = workers.iter().filter(|worker| worker.has_room());
-    match with_room.min_by_key(|worker| worker.load.load(Ordering::Relaxed)) {
-        Some(worker) => worker,
-        None => {
-            select_all(workers.iter().map(|worker| Box::pin(worker.room())))
-                .await
-                .0
-        }
+    let least = with_room.min_by_key(|worker| worker.load.load(Ordering::Relaxed));
+    if let Some(worker) = least {
+        return worker;
     }
+    let rooms = workers.iter().map(|worker| Box::pin(worker.room()));
+    let (worker, ..) = select_all(rooms).await;
+    worker
 }
 
 #[cfg(test)]

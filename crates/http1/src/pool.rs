@@ -135,9 +135,10 @@ impl Pool {
         self.settings.metrics.full.inc();
         if self.settings.metrics.full_warnings.admits(()) {
             let busiest = self.addresses.busiest();
+            let busiest = busiest.as_ref();
             tracing::warn!(
-                address = busiest.map(|(address, _)| display(address)),
-                connections = busiest.map(|(_, connections)| connections),
+                address = busiest.map(|busiest| display(busiest.address)),
+                connections = busiest.map(|busiest| busiest.connections),
                 "a worker has its maximum of connections: idle ones and those without progress are closed, \
                  first those of the address that has the most"
             );

@@ -32,10 +32,12 @@ impl Hosts {
         if matches!(self, Self::All) {
             return true;
         }
-        match (request.uri.authority(), request.headers.get(HOST)) {
-            (Some(authority), _) => is_of_this_machine(authority.as_str()),
-            (None, Some(host)) => host.to_str().is_ok_and(is_of_this_machine),
-            (None, None) => request.version < Version::HTTP_11,
+        if let Some(authority) = request.uri.authority() {
+            return is_of_this_machine(authority.as_str());
+        }
+        match request.headers.get(HOST) {
+            Some(host) => host.to_str().is_ok_and(is_of_this_machine),
+            None => request.version < Version::HTTP_11,
         }
     }
 }

@@ -35,9 +35,10 @@ pub(crate) async fn authenticate(
     let limits = data::<RequestLimits>(&request).clone();
     let live = limits.live.load_full();
     let failures = live.auth_failures.as_deref();
-    let finding =
-        find_key(&request, failures, &limits.proxies).instrument(traces::authentication_span());
-    let key = match caught(AssertUnwindSafe(finding).catch_unwind().await) {
+    let finding = find_key(&request, failures, &limits.proxies);
+    let finding = finding.instrument(traces::authentication_span());
+    let found = AssertUnwindSafe(finding).catch_unwind().await;
+    let key = match caught(found) {
         Ok(Ok(key)) => key,
         Ok(Err(error)) | Err(error) => return Ok(request.error_response(error)),
     };
@@ -72,18 +73,18 @@ async fn find_key(
     };
     let attempt = if let Some(attempt) = limiter.try_begin(client)? {
         attempt
-    } else if let Ok(token) = &token
-        && let Some(key) = authenticate.execute_from_memory(token)
-    {
-        return Ok(key);
     } else {
+        if let Ok(token) = &token
+            && let Some(key) = authenticate.execute_from_memory(token)
+        {
+            return Ok(key);
+        }
         limiter.begin(client).await?
     };
     let found = look_up(authenticate, token).await;
-    let is_unauthorized = found
-        .as_ref()
-        .is_err_and(|error| error.status_code() == StatusCode::UNAUTHORIZED);
-    if is_unauthorized {
+    if let Err(error) = &found
+        && error.status_code() == StatusCode::UNAUTHORIZED
+    {
         attempt.fail();
     }
     found

@@ -106,10 +106,9 @@ where
         }
         log.metrics.count_response(&response, duration);
         trace.end(&response, &id);
-        response.headers_mut().insert(X_REQUEST_ID, id);
-        response
-            .headers_mut()
-            .insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        let headers = response.headers_mut();
+        headers.insert(X_REQUEST_ID, id);
+        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         response
     })
 }
@@ -172,11 +171,9 @@ fn shortened(text: &str) -> &str {
 /// [`is_deceptive`].
 fn user_agent(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(USER_AGENT)?.as_bytes();
-    let text = value[..value.len().min(MAX_USER_AGENT_BYTES)]
-        .utf8_chunks()
-        .next()?
-        .valid();
-    text.split(is_deceptive).next()
+    let length = value.len().min(MAX_USER_AGENT_BYTES);
+    let start = value[..length].utf8_chunks().next()?;
+    start.valid().split(is_deceptive).next()
 }
 
 #[cfg(test)]

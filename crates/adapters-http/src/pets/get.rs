@@ -40,9 +40,8 @@ pub(crate) async fn announce_deprecation(
     next: Next<BoxBody>,
 ) -> Result<ServiceResponse, Error> {
     let use_cases: &Data<UseCases> = request.app_data().expect("`serve_api` sets the use cases");
-    use_cases
-        .uses
-        .note(&api_key(&request).id, ApiKeyUse::GetPet);
+    let key = api_key(&request);
+    use_cases.uses.note(&key.id, ApiKeyUse::GetPet);
     RequestRecord::of(&request).deprecated = true;
     let mut response = next.call(request).await?;
     let successor = match PublicUrl::of(response.request()) {
@@ -64,14 +63,13 @@ pub(crate) async fn get_pet(
 ) -> Result<HttpResponse, ApiError> {
     let get_pet = use_cases.get_pet.as_ref().ok_or(ApiError::Gone)?;
     // A text that is not an id belongs to no pet: the interface defines a 404 here, but no 400.
-    let id = digits::parse(request.match_info().query("petId"))
-        .and_then(|id| PetId::parse(id).ok())
-        .ok_or(ApiError::PetNotFound)?;
-    let pet = get_pet
+    let number = digits::parse(request.match_info().query("petId"));
+    let id = PetId::parse(number.ok_or(ApiError::PetNotFound)?);
+    let id = id.map_err(|_| ApiError::PetNotFound)?;
+    let found = get_pet
         .execute(&access, id)
-        .instrument(traces::storage_span())
-        .await?
-        .ok_or(ApiError::PetNotFound)?;
+        .instrument(traces::storage_span());
+    let pet = found.await?.ok_or(ApiError::PetNotFound)?;
     Ok(HttpResponse::Ok()
         .content_type(JSON)
         .body(pet_json::to_vec(&pet)))

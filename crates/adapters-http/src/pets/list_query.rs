@@ -10,45 +10,52 @@ use super::digits;
 
 /// Parses a query. Fails with all problems of its parameters.
 pub(crate) fn parse(query: &str) -> Result<ListQuery, String> {
-    let limit = parameter(query, "limit", parse_limit);
-    let status = parameter(query, "status", |text| text.parse().map(Some));
-    let after = parameter(query, "cursor", decode_cursor);
-    match (limit, status, after) {
-        (Ok(limit), Ok(status), Ok(after)) => Ok(ListQuery {
-            limit,
-            status,
-            after,
-        }),
-        (limit, status, after) => {
-            let problems = [limit.err(), status.err(), after.err()];
-            let problems: Vec<_> = problems.into_iter().flatten().collect();
-            Err(problems.join("; "))
-        }
+    let mut parameters = Parameters {
+        query,
+        problems: Vec::new(),
+    };
+    let query = ListQuery {
+        limit: parameters.parse("limit", parse_limit),
+        status: parameters.parse("status", |text| text.parse().map(Some)),
+        after: parameters.parse("cursor", decode_cursor),
+    };
+    if parameters.problems.is_empty() {
+        Ok(query)
+    } else {
+        Err(parameters.problems.join("; "))
     }
 }
 
-/// Returns the value of a parameter, or the default if it is absent.
-fn parameter<T: Default, E: Display>(
-    query: &str,
-    name: &str,
-    parse: impl FnOnce(&str) -> Result<T, E>,
-) -> Result<T, String> {
-    let pairs = form_urlencoded::parse(query.as_bytes());
-    let mut values = pairs.filter(|(other, _)| other == name);
-    let Some((_, text)) = values.next() else {
-        return Ok(T::default());
-    };
-    if values.next().is_some() {
-        return Err(format!("{name} must be given once"));
+struct Parameters<'a> {
+    query: &'a str,
+    problems: Vec<String>,
+}
+
+impl Parameters<'_> {
+    /// Returns the value of a parameter, or the default if it is absent or has a problem.
+    fn parse<T: Default, E: Display>(
+        &mut self,
+        name: &str,
+        parse: impl FnOnce(&str) -> Result<T, E>,
+    ) -> T {
+        let pairs = form_urlencoded::parse(self.query.as_bytes());
+        let mut values = pairs.filter(|(other, _)| other == name);
+        let Some((_, text)) = values.next() else {
+            return T::default();
+        };
+        let problem = match parse(&text) {
+            _ if values.next().is_some() => format!("{name} must be given once"),
+            Ok(value) => return value,
+            Err(error) => format!("{name} {error}"),
+        };
+        self.problems.push(problem);
+        T::default()
     }
-    parse(&text).map_err(|error| format!("{name} {error}"))
 }
 
 fn parse_limit(text: &str) -> Result<PageLimit, PageLimitError> {
-    let limit = digits::parse(text)
-        .and_then(|limit| u8::try_from(limit).ok())
-        .ok_or(PageLimitError)?;
-    PageLimit::parse(limit)
+    let limit = digits::parse(text).ok_or(PageLimitError)?;
+    PageLimit::parse(u8::try_from(limit).map_err(|_| PageLimitError)?)
 }
 
 /// Returns the position of a page in a list: the id before the first pet of the page, as 8 bytes in big-endian order,
@@ -60,7 +67,8 @@ pub(crate) fn encode_cursor(after: PetId) -> String {
 /// Returns the position. `None` is the start of the list.
 pub(crate) fn decode_cursor(cursor: &str) -> Result<Option<PetId>, InvalidCursor> {
     let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| InvalidCursor)?;
-    let position = i64::from_be_bytes(bytes.try_into().map_err(|_| InvalidCursor)?);
+    let bytes = bytes.try_into().map_err(|_| InvalidCursor)?;
+    let position = i64::from_be_bytes(bytes);
     if position < 0 {
         Err(InvalidCursor)
     } else {
