@@ -113,19 +113,10 @@ pub async fn run(
     command: Command,
     open: impl AsyncFnOnce(StoreUse) -> anyhow::Result<OpenedKeys>,
 ) -> anyhow::Result<()> {
-    let prints_token = match &command {
-        Command::Create(args) => !args.token_stdin,
-        Command::Rotate(_) => true,
-        Command::List { .. } | Command::Log { .. } | Command::Revoke { .. } => false,
-    };
-    if prints_token {
+    if command.prints_token() {
         check_output()?;
     }
-    let usage = match &command {
-        Command::Create(args) => StoreUse::writing(args.create),
-        Command::Revoke { .. } | Command::Rotate(_) => StoreUse::Write,
-        Command::List { .. } | Command::Log { .. } => StoreUse::Read,
-    };
+    let usage = command.store_use();
     let keys = open(usage).await?;
     let store = Arc::clone(&keys.store);
     match command {
@@ -139,6 +130,24 @@ pub async fn run(
         tracing::info!(store = keys.place, "this store was changed");
     }
     confirm_changes(&*keys.store).await
+}
+
+impl Command {
+    fn prints_token(&self) -> bool {
+        match self {
+            Self::Create(args) => !args.token_stdin,
+            Self::Rotate(_) => true,
+            Self::List { .. } | Self::Log { .. } | Self::Revoke { .. } => false,
+        }
+    }
+
+    fn store_use(&self) -> StoreUse {
+        match self {
+            Self::Create(args) => StoreUse::writing(args.create),
+            Self::Revoke { .. } | Self::Rotate(_) => StoreUse::Write,
+            Self::List { .. } | Self::Log { .. } => StoreUse::Read,
+        }
+    }
 }
 
 /// Waits until the changes of a command survive a fail-over.
@@ -161,12 +170,10 @@ async fn create(args: CreateArgs, keys: &OpenedKeys) -> anyhow::Result<()> {
     } else {
         ApiToken::from_random(&random_bits()?)
     };
+    let stored = NewToken::new(&token, args.expires_in);
     let issue = IssueApiKey::new(Arc::clone(&keys.store));
-    let outcome = issue
-        .execute(&key, NewToken::new(&token, args.expires_in), &keys.operator)
-        .await
-        .map_err(|error| change_error(error, &key.id, "created"))?;
-    match outcome {
+    let issued = issue.execute(&key, stored, &keys.operator).await;
+    match issued.map_err(|error| change_error(error, &key.id, "created"))? {
         IssueOutcome::AlreadyRegistered(owner) => {
             audit(&owner, "API key unchanged: the token was registered before");
         }
@@ -174,7 +181,8 @@ async fn create(args: CreateArgs, keys: &OpenedKeys) -> anyhow::Result<()> {
         IssueOutcome::Added => {
             audit(&key, "API key created");
             print_token(&key, &token)?;
-            warn_of_same_label(&key, &issue.same_label(&key).await);
+            let others = issue.same_label(&key).await;
+            warn_of_same_label(&key, &others);
         }
     }
     Ok(())
@@ -193,10 +201,9 @@ fn warn_of_same_label(key: &ApiKey, others: &[ApiKeyId]) {
 
 async fn revoke(id: &str, keys: &OpenedKeys) -> anyhow::Result<()> {
     let id = parse_id(id)?;
-    let revoked = RevokeApiKey::new(Arc::clone(&keys.store))
-        .execute(&id, &keys.operator)
-        .await
-        .map_err(|error| change_error(error, &id, "revoked"))?;
+    let revoke = RevokeApiKey::new(Arc::clone(&keys.store));
+    let revoked = revoke.execute(&id, &keys.operator).await;
+    let revoked = revoked.map_err(|error| change_error(error, &id, "revoked"))?;
     audit(&revoked, "API key revoked");
     Ok(())
 }
@@ -205,10 +212,10 @@ async fn rotate(args: &RotateArgs, keys: &OpenedKeys) -> anyhow::Result<()> {
     let id = parse_id(&args.id)?;
     let token = ApiToken::from_random(&random_bits()?);
     let stored = NewToken::new(&token, args.expires_in);
-    let rotated = RotateApiKey::new(Arc::clone(&keys.store))
-        .execute(&id, stored, args.grace, &keys.operator)
-        .await
-        .map_err(|error| change_error(error, &id, "rotated"))?;
+    let rotate = RotateApiKey::new(Arc::clone(&keys.store));
+    let rotated = rotate.execute(&id, stored, args.grace, &keys.operator);
+    let rotated = rotated.await;
+    let rotated = rotated.map_err(|error| change_error(error, &id, "rotated"))?;
     let old_token_ends = time(rotated.old_tokens_end);
     write_audit_event(&rotated.key, "API key rotated", Some(&old_token_ends));
     print_token(&rotated.key, &token)?;

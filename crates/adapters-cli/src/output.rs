@@ -25,21 +25,18 @@ pub fn print(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
 
 /// Prints the result of a command that moves pets: a name and a value per line, and how long it took.
 pub(crate) fn print_result(lines: &[(&str, String)], started: Instant) -> anyhow::Result<()> {
-    let duration = ("duration", duration_since(started));
-    lines
-        .iter()
-        .chain([&duration])
-        .try_for_each(|(name, value)| print(format!("{name}: {value}\n")))
+    for (name, value) in lines {
+        print(format!("{name}: {value}\n"))?;
+    }
+    let duration = duration_since(started);
+    print(format!("duration: {duration}\n"))
 }
 
 /// Formats the time that has passed, such as `3m 20s 15ms`.
 pub fn duration_since(started: Instant) -> String {
-    let duration = started.elapsed();
-    humantime::format_duration(Duration::new(
-        duration.as_secs(),
-        duration.subsec_millis() * 1_000_000,
-    ))
-    .to_string()
+    let milliseconds = started.elapsed().as_millis();
+    let duration = Duration::from_millis(u64::try_from(milliseconds).unwrap_or(u64::MAX));
+    humantime::format_duration(duration).to_string()
 }
 
 /// Aligns the cells of each column.
@@ -50,13 +47,14 @@ pub(crate) fn table<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> String 
             *width = cell.chars().count().max(*width);
         }
     }
-    let line = |row: &[String; COLUMNS]| {
-        let cells: Vec<_> = row
-            .iter()
-            .zip(widths)
-            .map(|(cell, width)| format!("{cell:width$}"))
-            .collect();
-        cells.join("  ").trim_end().to_owned() + "\n"
-    };
-    rows.iter().map(line).collect()
+    let mut table = String::new();
+    for row in rows {
+        let mut cells = Vec::new();
+        for (cell, width) in row.iter().zip(widths) {
+            cells.push(format!("{cell:width$}"));
+        }
+        table += cells.join("  ").trim_end();
+        table += "\n";
+    }
+    table
 }

@@ -2,7 +2,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use animal_store_app::{
     ApiKey, ApiKeyDigest, ApiKeyId, ApiKeyLabel, Scopes,
-    ports::{ApiKeyDirectory, ApiKeyUse, ApiKeyUses, StoreFailure},
+    ports::{ApiKeyDirectory, ApiKeyUse, ApiKeyUses, StoreResult},
 };
 use async_trait::async_trait;
 use secrecy::SecretString;
@@ -39,7 +39,7 @@ impl MemoryApiKeyDirectory {
 
 #[async_trait]
 impl ApiKeyDirectory for MemoryApiKeyDirectory {
-    async fn find(&self, digest: ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, StoreFailure> {
+    async fn find(&self, digest: ApiKeyDigest) -> StoreResult<Option<Arc<ApiKey>>> {
         Ok(self.keys.get(&digest).cloned())
     }
 }

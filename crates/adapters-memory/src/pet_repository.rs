@@ -79,32 +79,28 @@ impl Pets {
             });
         };
         let now = Instant::now();
-        match self
-            .idempotency_keys
-            .find(&key, now)
-            .and_then(|id| self.find(id))
-        {
-            Some(pet) if *pet.new_pet() == request.pet => Ok(AddedPet {
+        let earlier = self.idempotency_keys.find(&key, now);
+        if let Some(pet) = earlier.and_then(|id| self.find(id)) {
+            if *pet.new_pet() != request.pet {
+                return Err(AddPetError::IdempotencyMismatch);
+            }
+            return Ok(AddedPet {
                 pet: pet.clone(),
                 replayed: true,
-            }),
-            Some(_) => Err(AddPetError::IdempotencyMismatch),
-            None => {
-                let pet = self.append(request.pet)?;
-                self.idempotency_keys.insert(key, pet.id(), now);
-                Ok(AddedPet {
-                    pet,
-                    replayed: false,
-                })
-            }
+            });
         }
+        let pet = self.append(request.pet)?;
+        self.idempotency_keys.insert(key, pet.id(), now);
+        Ok(AddedPet {
+            pet,
+            replayed: false,
+        })
     }
 
     fn append(&mut self, pet: NewPet) -> StoreResult<Pet> {
-        let id = i64::try_from(self.all.len() + 1)
-            .ok()
-            .and_then(|id| PetId::parse(id).ok());
-        let pet = Pet::new(id.ok_or(StoreFailure::Overloaded)?, pet);
+        let number = i64::try_from(self.all.len() + 1).map_err(|_| StoreFailure::Overloaded)?;
+        let id = PetId::parse(number).map_err(|_| StoreFailure::Overloaded)?;
+        let pet = Pet::new(id, pet);
         if let Some(status) = pet.new_pet().status() {
             self.by_status[status as usize].push(pet.id());
         }

@@ -6,7 +6,7 @@ use animal_store_domain::{ListQuery, Page, Pet, PetId};
 
 use crate::{
     ReadAccess, WriteAccess,
-    ports::{AddPet, AddPetError, AddedPet, PetRepository, StoreFailure},
+    ports::{AddPet, AddPetError, AddedPet, PetRepository, StoreResult},
 };
 
 /// `createPet`: adds a pet.
@@ -46,8 +46,8 @@ impl GetPet {
     /// Returns the pet with this id. An unknown id is `Ok(None)`.
     ///
     /// # Errors
-    /// See [`StoreFailure`].
-    pub async fn execute(&self, _: &ReadAccess, id: PetId) -> Result<Option<Pet>, StoreFailure> {
+    /// See [`StoreFailure`](crate::ports::StoreFailure).
+    pub async fn execute(&self, _: &ReadAccess, id: PetId) -> StoreResult<Option<Pet>> {
         self.0.find(id).await
     }
 }
@@ -61,8 +61,8 @@ impl ListPets {
     /// Returns the page that the query selects.
     ///
     /// # Errors
-    /// See [`StoreFailure`].
-    pub async fn execute(&self, _: &ReadAccess, query: ListQuery) -> Result<Page, StoreFailure> {
+    /// See [`StoreFailure`](crate::ports::StoreFailure).
+    pub async fn execute(&self, _: &ReadAccess, query: ListQuery) -> StoreResult<Page> {
         // A pet beyond the limit shows that another page follows.
         let limit = usize::from(query.limit.get()) + 1;
         let pets = self.0.list(query.status, query.after, limit).await?;

@@ -32,14 +32,17 @@ struct LastUses {
 /// Prints a row per token. Standard error says since when uses are recorded.
 pub(super) async fn run(list: &ListApiKeys, as_json: bool) -> anyhow::Result<()> {
     let ListedApiKeys { keys, uses } = list.execute().await?;
-    let uses = uses.map_err(|error| {
-        let reason = format!("{:#}", anyhow::Error::new(error));
-        tracing::warn!(
-            reason,
-            "the uses of the API keys cannot be read: the list does not contain them"
-        );
-    });
-    let uses = uses.ok();
+    let uses = match uses {
+        Ok(uses) => Some(uses),
+        Err(error) => {
+            let reason = format!("{:#}", anyhow::Error::new(error));
+            tracing::warn!(
+                reason,
+                "the uses of the API keys cannot be read: the list does not contain them"
+            );
+            None
+        }
+    };
     if let Some(since) = uses.as_ref().and_then(|uses| uses.since) {
         tracing::info!(since = time(since), "earlier uses of API keys are unknown");
     }

@@ -36,10 +36,9 @@ pub(super) fn check_output() -> anyhow::Result<()> {
 pub(super) fn print_token(key: &ApiKey, token: &ApiToken) -> anyhow::Result<()> {
     let line = SecretString::from(format!("{}\n", token.secret().expose_secret()));
     let mut stdout = io::stdout().lock();
-    let written = stdout
-        .write_all(line.expose_secret().as_bytes())
-        .and_then(|()| stdout.flush());
-    written.with_context(|| {
+    let written = stdout.write_all(line.expose_secret().as_bytes());
+    let flushed = written.and_then(|()| stdout.flush());
+    flushed.with_context(|| {
         format!("the new token of the API key {} could not be printed and is lost: rotate or revoke the key", key.id)
     })
 }
@@ -47,15 +46,13 @@ pub(super) fn print_token(key: &ApiKey, token: &ApiToken) -> anyhow::Result<()> 
 /// Reads one token from standard input, with or without a line end.
 pub(super) fn read_token() -> anyhow::Result<ApiToken> {
     let mut text = String::new();
-    io::stdin()
-        .lock()
-        .take(4096)
-        .read_to_string(&mut text)
-        .context("cannot read the token")?;
+    let mut input = io::stdin().lock().take(4096);
+    let read = input.read_to_string(&mut text);
+    read.context("cannot read the token")?;
     let token = text.strip_suffix('\n').unwrap_or(&text);
     let token = token.strip_suffix('\r').unwrap_or(token);
-    let token =
-        ApiToken::parse(token.into()).context("standard input does not contain a valid token")?;
+    let token = ApiToken::parse(token.into());
+    let token = token.context("standard input does not contain a valid token")?;
     if token.is_short() {
         tracing::warn!(
             "the token has fewer than 22 characters and can be guessed: rotate the key, which generates a token"

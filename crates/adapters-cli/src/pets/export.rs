@@ -51,16 +51,18 @@ pub(super) async fn run(
     let file = partial_file(&path, folder).with_context(|| format!("{name} cannot be created"))?;
     let writer = file.as_file().try_clone()?;
     let written = async { write_pets(open(StoreUse::Read).await?, writer).await };
-    let pets = written
-        .await
-        .with_context(|| format!("the export to {name} failed"))?;
-    let finish = || {
-        file.as_file().sync_all()?;
-        file.persist_noclobber(&path)?;
-        File::open(folder)?.sync_all()
-    };
-    finish().with_context(|| format!("{name} cannot be written"))?;
+    let written = written.await;
+    let pets = written.with_context(|| format!("the export to {name} failed"))?;
+    let finished = finish(file, &path, folder);
+    finished.with_context(|| format!("{name} cannot be written"))?;
     print_result(&[("pets", pets.to_string())], started)
+}
+
+/// Gives the file its final name.
+fn finish(file: NamedTempFile, path: &Path, folder: &Path) -> io::Result<()> {
+    file.as_file().sync_all()?;
+    file.persist_noclobber(path)?;
+    File::open(folder)?.sync_all()
 }
 
 /// Creates a file with a temporary name in the folder of the export, so that a file with its final name is complete. If

@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     PetDigest,
-    ports::{StorageSnapshot, StoreFailure, StoredPet},
+    ports::{StorageSnapshot, StoreResult, StoredPet},
 };
 
 /// Reads the pets of a snapshot one by one, in ascending order of id, and computes their digest. It holds one page.
@@ -31,7 +31,7 @@ impl<'a> Pets<'a> {
         }
     }
 
-    pub(super) async fn next(&mut self) -> Result<Option<StoredPet>, StoreFailure> {
+    pub(super) async fn next(&mut self) -> StoreResult<Option<StoredPet>> {
         if self.page.len() == 0 {
             self.page = self
                 .snapshot

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc, time::SystemTime};
 use async_trait::async_trait;
 use thiserror::Error;
 
-use super::{Cause, StoreFailure};
+use super::{Cause, StoreFailure, StoreResult};
 use crate::{
     ApiKey, ApiKeyChange, ApiKeyDigest, ApiKeyId, ApiKeyRefusal, AuditEntry, IssuedApiKey,
 };
@@ -22,7 +22,7 @@ pub trait ApiKeyDirectory: Send + Sync {
     ///
     /// # Errors
     /// See [`StoreFailure`].
-    async fn find(&self, digest: ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, StoreFailure>;
+    async fn find(&self, digest: ApiKeyDigest) -> StoreResult<Option<Arc<ApiKey>>>;
 
     /// Returns the key that `find` would return without waiting. `None`: `find` waits, or finds no key. A directory
     /// that has every key in memory waits for none of them.
@@ -56,32 +56,32 @@ pub trait ApiKeyStore: Send + Sync {
     ///
     /// # Errors
     /// See [`StoreFailure`].
-    async fn list(&self) -> Result<Vec<IssuedApiKey>, StoreFailure>;
+    async fn list(&self) -> StoreResult<Vec<IssuedApiKey>>;
 
     /// Returns the last uses of the keys that exist, as [`ApiKeyUses`] recorded them.
     ///
     /// # Errors
     /// See [`StoreFailure`].
-    async fn list_uses(&self) -> Result<RecordedUses, StoreFailure>;
+    async fn list_uses(&self) -> StoreResult<RecordedUses>;
 
     /// Returns the recorded changes: the audit log, oldest first: at most [`AuditEntry::LIMIT`], of the last
     /// [year](AuditEntry::KEPT).
     ///
     /// # Errors
     /// See [`StoreFailure`].
-    async fn audit_log(&self) -> Result<Vec<AuditEntry>, StoreFailure>;
+    async fn audit_log(&self) -> StoreResult<Vec<AuditEntry>>;
 
     /// Appends entries of the audit log of another store, with their times.
     ///
     /// # Errors
     /// See [`StoreFailure`].
-    async fn append_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreFailure>;
+    async fn append_audit(&self, entries: Vec<AuditEntry>) -> StoreResult<()>;
 
     /// Checks the permissions that an import needs. Writes nothing.
     ///
     /// # Errors
     /// [`StoreFailure::Unavailable`] names what is missing.
-    async fn check_writable(&self) -> Result<(), StoreFailure>;
+    async fn check_writable(&self) -> StoreResult<()>;
 
     /// Waits until the changes of this store survive a fail-over, as far as it is configured to demand that.
     ///

@@ -3,7 +3,7 @@ use std::time::SystemTime;
 use animal_store_domain::{CreationTime, Pet, PetId};
 use async_trait::async_trait;
 
-use super::StoreFailure;
+use super::StoreResult;
 use crate::{IdempotencyKey, PetDigest};
 
 /// What a start of the service and `animal-store doctor` say about the mark of [`mark_copy`](BulkStorage::mark_copy).
@@ -19,38 +19,35 @@ pub trait BulkStorage: Send + Sync {
     /// Checks the permissions that the other calls need. Writes nothing.
     ///
     /// # Errors
-    /// [`StoreFailure::Unavailable`] names the missing permissions.
-    async fn check_writable(&self) -> Result<(), StoreFailure>;
+    /// [`StoreFailure::Unavailable`](crate::ports::StoreFailure::Unavailable) names the missing permissions.
+    async fn check_writable(&self) -> StoreResult<()>;
 
     /// Marks the storage as one whose copy has begun, or removes the mark, a table. It outlives the process: a start of
     /// the service and `animal-store doctor` report it.
     ///
     /// # Errors
-    /// See [`StoreFailure`].
-    async fn mark_copy(&self, is_unfinished: bool) -> Result<(), StoreFailure>;
+    /// See [`StoreFailure`](crate::ports::StoreFailure).
+    async fn mark_copy(&self, is_unfinished: bool) -> StoreResult<()>;
 
     /// Opens a consistent view of everything that is committed now.
     ///
     /// # Errors
-    /// See [`StoreFailure`].
-    async fn snapshot(&self) -> Result<Box<dyn StorageSnapshot>, StoreFailure>;
+    /// See [`StoreFailure`](crate::ports::StoreFailure).
+    async fn snapshot(&self) -> StoreResult<Box<dyn StorageSnapshot>>;
 
     /// Adds pets under their ids, which are distinct, with their creation times. Returns `false` if another pet has one
     /// of the ids: nothing was added.
     ///
     /// # Errors
-    /// See [`StoreFailure`].
-    async fn add_pets(&self, pets: Vec<StoredPet>) -> Result<bool, StoreFailure>;
+    /// See [`StoreFailure`](crate::ports::StoreFailure).
+    async fn add_pets(&self, pets: Vec<StoredPet>) -> StoreResult<bool>;
 
     /// Adds records of idempotency keys. A record whose key exists and has not expired is not added and changes
     /// nothing.
     ///
     /// # Errors
-    /// See [`StoreFailure`].
-    async fn add_idempotency_records(
-        &self,
-        records: Vec<IdempotencyRecord>,
-    ) -> Result<(), StoreFailure>;
+    /// See [`StoreFailure`](crate::ports::StoreFailure).
+    async fn add_idempotency_records(&self, records: Vec<IdempotencyRecord>) -> StoreResult<()>;
 }
 
 /// A consistent view of a storage. Dropping it closes it.
@@ -60,23 +57,19 @@ pub trait StorageSnapshot: Send + Sync {
     /// are the last ones.
     ///
     /// # Errors
-    /// See [`StoreFailure`].
-    async fn pets(
-        &self,
-        after: Option<PetId>,
-        limit: usize,
-    ) -> Result<Vec<StoredPet>, StoreFailure>;
+    /// See [`StoreFailure`](crate::ports::StoreFailure).
+    async fn pets(&self, after: Option<PetId>, limit: usize) -> StoreResult<Vec<StoredPet>>;
 
     /// Returns the first `limit` records of idempotency keys that have not expired and are greater than `after`, in
     /// ascending order of their keys. Fewer than `limit` records are the last ones.
     ///
     /// # Errors
-    /// See [`StoreFailure`].
+    /// See [`StoreFailure`](crate::ports::StoreFailure).
     async fn idempotency_records(
         &self,
         after: Option<IdempotencyKey>,
         limit: usize,
-    ) -> Result<Vec<IdempotencyRecord>, StoreFailure>;
+    ) -> StoreResult<Vec<IdempotencyRecord>>;
 }
 
 /// A pet as a storage keeps it.
