@@ -19,7 +19,7 @@ use super::{Access, ApiKeys, ApiKeysBackend, Backend, PetsBackend, Storage, read
 pub(crate) const SETTINGS: &[Setting] = &[Setting::secret(
     TOKENS,
     "Tokens of the API keys: a list, or a text with commas. Required by the backend `memory`, unless \
-         `http.listen` is a loopback address: one is then generated, and printed on a terminal or with `--print-key`.",
+     `http.listen` is a loopback address: one is then generated, and printed on a terminal or with `--print-key`.",
 )];
 
 /// The setting of the tokens.

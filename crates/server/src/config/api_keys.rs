@@ -37,9 +37,9 @@ pub(super) const SETTINGS: &[Setting] = &[Setting::new(
     BACKEND,
     "",
     "Source of the API keys: `sqlite`, `postgres` or `redis`, which `animal-store keys` administers, or `memory`, \
-         the tokens of `keys.memory.tokens`. Empty: `memory` if there are tokens, otherwise as `storage.backend`. \
-         `postgres` is the database of the pets; with pets in it, `sqlite` is refused, because each instance would \
-         have a file of its own.",
+     the tokens of `keys.memory.tokens`. Empty: `memory` if there are tokens, otherwise as `storage.backend`. \
+     `postgres` is the database of the pets; with pets in it, `sqlite` is refused, because each instance would \
+     have a file of its own.",
 )];
 
 const BACKEND: &str = "keys.backend";
