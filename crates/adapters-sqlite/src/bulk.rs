@@ -110,7 +110,9 @@ impl BulkStorage for SqliteBulkStorage {
         let add = move |connection: &mut SqliteConnection| {
             let now = SystemTime::now();
             for record in &records {
-                idempotency::add(connection, record, now)?;
+                if idempotency::find(connection, &record.key, now)?.is_none() {
+                    idempotency::add(connection, record)?;
+                }
             }
             Ok(())
         };

@@ -8,7 +8,6 @@ use diesel::{
     connection::SimpleConnection,
     dsl::sql,
     prelude::*,
-    query_dsl::methods::FilterDsl,
     sql_query,
     sql_types::{Binary, Bool, Text},
 };
@@ -29,9 +28,9 @@ diesel::table! {
 /// Greatest number of expired records that one transaction deletes: creates wait for it.
 pub(super) const SWEEP_SIZE: usize = 1000;
 
-#[derive(Queryable, Insertable, AsChangeset)]
-#[diesel(table_name = idempotency_keys, primary_key(api_key_id, key_digest))]
-pub(super) struct RecordRow {
+#[derive(Queryable, Insertable)]
+#[diesel(table_name = idempotency_keys)]
+pub(crate) struct RecordRow {
     api_key_id: String,
     key_digest: Vec<u8>,
     pub(super) pet_digest: Vec<u8>,
@@ -40,22 +39,23 @@ pub(super) struct RecordRow {
 }
 
 /// Returns the record of a key that has not expired.
-pub(super) fn find(
+pub(crate) fn find(
     connection: &mut SqliteConnection,
     key: &IdempotencyKey,
     now: SystemTime,
 ) -> QueryResult<Option<RecordRow>> {
-    let record = QueryDsl::find(table, (key.api_key.as_str(), &key.digest[..]));
-    QueryDsl::filter(record, expires_at.gt(milliseconds(now)))
+    table
+        .find((key.api_key.as_str(), &key.digest[..]))
+        .filter(expires_at.gt(milliseconds(now)))
         .first(connection)
         .optional()
 }
 
-/// Adds a record, unless its key exists and has not expired.
+/// Adds a record of a key that [`find`] did not find: it replaces one that has expired. Diesel would prepare an
+/// `ON CONFLICT` with a condition again for each record.
 pub(crate) fn add(
     connection: &mut SqliteConnection,
     record: &IdempotencyRecord,
-    now: SystemTime,
 ) -> QueryResult<()> {
     let row = RecordRow {
         api_key_id: record.key.api_key.to_string(),
@@ -64,12 +64,9 @@ pub(crate) fn add(
         pet_id: record.pet_id.get(),
         expires_at: milliseconds(record.expires_at),
     };
-    let insertion = diesel::insert_into(table)
+    diesel::replace_into(table)
         .values(&row)
-        .on_conflict((api_key_id, key_digest))
-        .do_update()
-        .set(&row);
-    FilterDsl::filter(insertion, expires_at.le(milliseconds(now))).execute(connection)?;
+        .execute(connection)?;
     Ok(())
 }
 
@@ -87,8 +84,8 @@ pub(crate) fn list(
         .bind::<Text, _>(api_key)
         .sql(", ");
     let greater = greater.bind::<Binary, _>(digest).sql(")");
-    let page = QueryDsl::filter(table, greater.and(expires_at.gt(milliseconds(now))));
-    let rows: Vec<RecordRow> = page
+    let rows: Vec<RecordRow> = table
+        .filter(greater.and(expires_at.gt(milliseconds(now))))
         .order((api_key_id, key_digest))
         .limit(limit)
         .load(connection)?;
