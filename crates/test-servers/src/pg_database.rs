@@ -40,7 +40,7 @@ impl PgDatabase {
         let running = env::var_os("TEST_POSTGRES_URL");
         let server = match &running {
             Some(url) => with_database(url.to_str().expect("UTF-8"), "postgres"),
-            None => SERVER.url("postgres"),
+            None => SERVER.url(),
         };
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.expect("after 1970").as_nanos();

@@ -39,7 +39,7 @@ impl PostgresServer {
         let settings = ["password_encryption=scram-sha-256"];
         let server = Self::start_in(Home::new(), "scram-sha-256", &settings, None);
         let set = format!("ALTER ROLE postgres PASSWORD '{password}'");
-        server.sql("postgres", &set);
+        server.sql(&set);
         server
     }
 
@@ -66,24 +66,24 @@ impl PostgresServer {
         for setting in own.iter().chain(settings) {
             options.extend(["-c".to_owned(), (*setting).to_owned()]);
         }
-        Self::start_by(Self::run, home, options, certificates)
+        Self::start_by(Self::launch, home, options, certificates)
     }
 
-    fn run(&self) -> Result<Watched, String> {
+    fn launch(&self) -> Result<Watched, String> {
         let mut options = self.options.clone();
         options.extend(["-p".to_owned(), self.port.to_string()]);
         // At this signal the server ends at once.
         Watched::start(&self.home, "QUIT", "postgres", &options, "ready to accept")
     }
 
-    /// The URL of a database over TCP, without a password.
-    pub fn url(&self, database: &str) -> String {
+    /// The URL of the database `postgres` over TCP, without a password.
+    pub fn url(&self) -> String {
         let host = if self.certificates.is_some() {
             "localhost"
         } else {
             "127.0.0.1"
         };
-        format!("postgres://postgres@{host}:{}/{database}", self.port)
+        format!("postgres://postgres@{host}:{}/postgres", self.port)
     }
 
     /// The folder of the Unix socket.
@@ -91,12 +91,13 @@ impl PostgresServer {
         self.home.path()
     }
 
-    /// Runs SQL with `psql` over the Unix socket. Returns the rows as lines, with `|` between columns.
+    /// Runs SQL with `psql` over the Unix socket, in the database `postgres`. Returns the rows as lines, with `|` between
+    /// columns.
     #[track_caller]
-    pub fn sql(&self, database: &str, sql: &str) -> String {
+    pub fn sql(&self, sql: &str) -> String {
         let folder = self.home.path().display();
         let port = self.port;
-        let server = format!("host='{folder}' port={port} user=postgres dbname='{database}'");
+        let server = format!("host='{folder}' port={port} user=postgres dbname=postgres");
         psql(&server, sql).unwrap_or_else(|error| panic!("{sql}: {error}"))
     }
 }

@@ -11,22 +11,22 @@ pub enum Redis {}
 impl RedisServer {
     /// Starts a server with the default options.
     pub fn start() -> Self {
-        Self::with(&[])
+        Self::with("")
     }
 
-    /// Starts a server with options as on its command line: `["--maxmemory", "1mb"]`.
-    pub fn with(options: &[&str]) -> Self {
-        let options = options.iter().map(ToString::to_string).collect();
-        Self::start_by(Self::run, Home::for_this_user(), options, None)
+    /// Starts a server with options as on its command line, without spaces in their values: `--maxmemory 1mb`.
+    pub fn with(options: &str) -> Self {
+        let options = options.split_whitespace().map(str::to_owned).collect();
+        Self::start_by(Self::launch, Home::for_this_user(), options, None)
     }
 
     /// Starts a replica of this server, and waits until it has its data.
     pub fn replica_of(master: &Self) -> Self {
-        master.command(&["CONFIG", "SET", "repl-diskless-sync-delay", "0"]);
-        let replica = Self::with(&["--replicaof", "127.0.0.1", &master.port().to_string()]);
+        master.run("CONFIG SET repl-diskless-sync-delay 0");
+        let replica = Self::with(&format!("--replicaof 127.0.0.1 {}", master.port()));
         wait_until(|| {
             replica
-                .command(&["INFO", "replication"])
+                .run("INFO replication")
                 .contains("master_link_status:up")
         });
         replica
@@ -44,10 +44,10 @@ impl RedisServer {
         ] {
             options.extend([option.to_owned(), file.display().to_string()]);
         }
-        Self::start_by(Self::run, home, options, Some(files))
+        Self::start_by(Self::launch, home, options, Some(files))
     }
 
-    fn run(&self) -> Result<Watched, String> {
+    fn launch(&self) -> Result<Watched, String> {
         let folder = self.home.path().display();
         let socket = self.socket();
         let files = format!("--dir {folder} --unixsocket {}", socket.display());
@@ -79,6 +79,12 @@ impl RedisServer {
     /// The Unix socket.
     pub fn socket(&self) -> PathBuf {
         self.home.path().join("redis.sock")
+    }
+
+    /// Runs a command of words without spaces.
+    #[track_caller]
+    pub fn run(&self, line: &str) -> String {
+        self.command(&line.split(' ').collect::<Vec<_>>())
     }
 
     /// Runs a command with `redis-cli` and returns its output.

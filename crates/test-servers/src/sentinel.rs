@@ -41,7 +41,7 @@ impl SentinelServer {
             ]);
         }
         Self::start_by(
-            Self::run,
+            Self::launch,
             Home::for_this_user(),
             options,
             master.certificates.clone(),
@@ -60,7 +60,7 @@ impl SentinelServer {
         sentinels
     }
 
-    fn run(&self) -> Result<Watched, String> {
+    fn launch(&self) -> Result<Watched, String> {
         let ports = self.plain_and_tls_port();
         let ports = format!("port {}\ntls-port {}", ports[0], ports[1]);
         let options = self.options.join("\n");
@@ -83,13 +83,14 @@ impl SentinelServer {
     }
 
     fn down_after(&self, milliseconds: &str) {
-        let setting = "down-after-milliseconds";
-        self.command(&["SENTINEL", "SET", "shop", setting, milliseconds]);
+        self.run(&format!(
+            "SENTINEL SET shop down-after-milliseconds {milliseconds}"
+        ));
     }
 
     /// Returns what the Sentinel knows of the master.
     fn value(&self, name: &str) -> String {
-        let master = self.command(&["SENTINEL", "MASTER", "shop"]);
+        let master = self.run("SENTINEL MASTER shop");
         master
             .lines()
             .skip_while(|line| *line != name)
@@ -98,9 +99,10 @@ impl SentinelServer {
             .to_owned()
     }
 
-    /// Runs a command with `redis-cli` and returns its output. Without TLS only.
+    /// Runs a command of words without spaces, with `redis-cli`, and returns its output. Without TLS only.
     #[track_caller]
-    pub fn command(&self, words: &[&str]) -> String {
-        redis_cli(&["-p", &self.port.to_string()], words)
+    pub fn run(&self, line: &str) -> String {
+        let words: Vec<_> = line.split(' ').collect();
+        redis_cli(&["-p", &self.port.to_string()], &words)
     }
 }

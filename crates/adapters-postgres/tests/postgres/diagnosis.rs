@@ -46,32 +46,31 @@ const CONTENTS: &str =
 #[tokio::test(flavor = "multi_thread")]
 async fn a_healthy_server_has_no_finding_but_ok_and_is_not_changed() {
     let server = PostgresServer::with(&["fsync=on"]);
-    let sql = |sql: &str| server.sql("postgres", sql);
-    let url = server.url("postgres");
+    let url = server.url();
     let found = findings(&url, &settings()).await;
     assert_eq!(conspicuous(&found)[0], "postgres.migrations");
-    assert_eq!(sql(CONTENTS), "");
+    assert_eq!(server.sql(CONTENTS), "");
     migrations(&url).run().await.expect("migrated");
-    sql("INSERT INTO pets (name, category_id) VALUES ('Rex', 1)");
-    let before = sql(CONTENTS);
+    server.sql("INSERT INTO pets (name, category_id) VALUES ('Rex', 1)");
+    let before = server.sql(CONTENTS);
     let found = findings(&url, &settings()).await;
     assert_eq!(conspicuous(&found), [""; 0], "{found:#?}");
     assert_eq!(found.len(), 11, "{found:#?}");
-    assert_eq!(sql(CONTENTS), before);
+    assert_eq!(server.sql(CONTENTS), before);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn settings_with_which_a_crash_loses_pets_are_found() {
     let server = PostgresServer::with(&["fsync=on"]);
-    let url = server.url("postgres");
+    let url = server.url();
     let subject = "postgres.durability";
     let asynchronous = "ALTER DATABASE postgres SET synchronous_commit = off";
-    server.sql("postgres", asynchronous);
+    server.sql(asynchronous);
     finds(&url, subject, Warning, "201").await;
     set(&server, "full_page_writes", "off").await;
     finds(&url, subject, Error, "set full_page_writes = on").await;
     let server = PostgresServer::with(&["fsync=off"]);
-    let url = server.url("postgres");
+    let url = server.url();
     finds(&url, subject, Error, "set fsync = on").await;
 }
 
@@ -79,13 +78,13 @@ async fn settings_with_which_a_crash_loses_pets_are_found() {
 #[tokio::test(flavor = "multi_thread")]
 async fn standbys_for_which_no_commit_waits_are_found() {
     let server = PostgresServer::start();
-    let url = server.url("postgres");
+    let url = server.url();
     let mut standby = Command::new("psql")
         .arg(with_option(&url, "replication=database"))
         .stdin(Stdio::piped())
         .spawn();
     let count = "SELECT count(*) FROM pg_stat_replication";
-    let is_connected = async || server.sql("postgres", count) == "1";
+    let is_connected = async || server.sql(count) == "1";
     wait_until("a standby", is_connected).await;
     let subject = "postgres.replication";
     finds(&url, subject, Warning, "use their ids again").await;

@@ -95,9 +95,9 @@ impl Server {
     /// Makes the server read its settings, rules and certificate again.
     async fn reload(&self) {
         // A session that exists learns of them before the server has read its rules and certificate.
-        let loaded = || self.server.sql("postgres", "SELECT pg_conf_load_time()");
+        let loaded = || self.server.sql("SELECT pg_conf_load_time()");
         let before = loaded();
-        self.server.sql("postgres", "SELECT pg_reload_conf()");
+        self.server.sql("SELECT pg_reload_conf()");
         let is_loaded = async || loaded() != before;
         wait_until("the configuration is loaded", is_loaded).await;
     }
@@ -204,7 +204,7 @@ async fn a_server_that_requires_tls_gets_no_plain_connection_and_reports_a_wrong
     let role = "CREATE ROLE shop LOGIN PASSWORD 'right'";
     server.observer.run(role).await;
     access("scram-sha-256").await;
-    let url = server.server.url("postgres");
+    let url = server.server.url();
     let url = url.replace("postgres@", "shop:wrong@");
     let error = migrations(&url).pending().await;
     let text = error.expect_err("a wrong password").to_string();

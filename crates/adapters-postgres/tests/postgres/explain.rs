@@ -88,23 +88,6 @@ pub(crate) fn rows_read(scan: &Value) -> i64 {
     .sum()
 }
 
-pub(crate) fn below(plan: &Value) -> &[Value] {
-    plan["Plans"].as_array().map_or(&[], Vec::as_slice)
-}
-
-/// The nodes below the limit of a list, and below the aggregate that collects its rows if there is one. A plan with a
-/// sort or a bitmap has more than one.
-pub(crate) fn scans(plan: &Value) -> Vec<&Value> {
-    if ["Aggregate", "Limit"]
-        .iter()
-        .any(|node| plan["Node Type"] == *node)
-    {
-        below(plan).iter().flat_map(scans).collect()
-    } else {
-        [plan].into_iter().chain(below(plan)).collect()
-    }
-}
-
 /// Number of pages that a statement used.
 pub(crate) fn buffers(plan: &Value) -> i64 {
     number(plan, "Shared Hit Blocks") + number(plan, "Shared Read Blocks")

@@ -41,6 +41,6 @@ async fn the_folder_of_a_unix_socket_is_a_host() {
         store.adds_and_finds().await;
         let ours = format!("FROM pg_stat_activity WHERE application_name = '{name}'");
         let local = format!("SELECT bool_and(client_port = -1) {ours}");
-        assert_eq!(server.sql("postgres", &local), "t", "{url}");
+        assert_eq!(server.sql(&local), "t", "{url}");
     }
 }

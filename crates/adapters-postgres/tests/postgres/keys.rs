@@ -89,7 +89,7 @@ async fn a_key_that_is_revoked_elsewhere_is_refused_in_time() {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_responses_the_keys_are_trusted_for_a_moment_only() {
     let server = PostgresServer::start();
-    let keys = keys_of(&server.url("postgres"), short_timeout()).await;
+    let keys = keys_of(&server.url(), short_timeout()).await;
     let directory = directory_of(&keys);
     add(&keys, &["key"]).await;
     wait_for(&directory, "key", true).await;
@@ -186,8 +186,8 @@ async fn only_a_change_whose_commit_has_no_response_has_an_unknown_outcome() {
 #[tokio::test(flavor = "multi_thread")]
 async fn another_server_with_the_same_version_is_read_from_the_beginning() {
     let mut server = PostgresServer::start();
-    let (mut proxy, url) = proxy_to(&server.url("postgres"));
-    let direct = keys_of(&server.url("postgres"), settings()).await;
+    let (mut proxy, url) = proxy_to(&server.url());
+    let direct = keys_of(&server.url(), settings()).await;
     let directory = directory_of(&api_key_store(endpoint(&url), settings()));
     add(&direct, &["lost"]).await;
     wait_for(&directory, "lost", true).await;
@@ -195,7 +195,7 @@ async fn another_server_with_the_same_version_is_read_from_the_beginning() {
     server.stop();
     server.start_again();
     let other = "UPDATE api_key_tokens SET digest = sha256('other')";
-    server.sql("postgres", other);
+    server.sql(other);
     proxy.heal();
     wait_for(&directory, "other", true).await;
     assert!(!is_accepted(&directory, "lost").await);

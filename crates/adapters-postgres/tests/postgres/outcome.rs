@@ -90,17 +90,22 @@ async fn a_transaction_whose_commit_never_arrives_does_not_block_its_key() {
 async fn a_commit_that_waits_for_a_standby_is_unknown_and_cancelled_and_a_retry_is_a_replay() {
     in_both_modes(&few_seconds(), async |settings| {
         let (server, store) = Store::served(settings).await;
-        let sql = |sql: &str| server.sql("postgres", sql);
         require_missing_standby(&server).await;
         assert_eq!(store.add_keyed("lost").await, Failed(Unknown));
         let waiting = format!("SELECT count(*) {WAITING}");
-        wait_until("the commit is cancelled", async || sql(&waiting) == "0").await;
+        wait_until("the commit is cancelled", async || {
+            server.sql(&waiting) == "0"
+        })
+        .await;
         let retry_waits = async || store.add_keyed("lost").await == Failed(Unknown);
         wait_until("a retry waits as well", retry_waits).await;
         set(&server, STANDBYS, "").await;
         let again = store.add_keyed_until_stored("lost").await;
         assert!(matches!(again, Replayed(_)));
-        assert_eq!(sql("SELECT count(*) FROM pets WHERE name = 'lost'"), "1");
+        assert_eq!(
+            server.sql("SELECT count(*) FROM pets WHERE name = 'lost'"),
+            "1"
+        );
     })
     .await;
 }
@@ -112,7 +117,7 @@ const WAITING: &str = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
 async fn require_missing_standby(server: &PostgresServer) {
     set(server, STANDBYS, "missing").await;
     // The process that makes checkpoints tells the others of the setting before it makes one.
-    server.sql("postgres", "CHECKPOINT");
+    server.sql("CHECKPOINT");
 }
 
 /// PostgreSQL warns, and commits.
@@ -120,14 +125,16 @@ async fn require_missing_standby(server: &PostgresServer) {
 async fn a_create_whose_wait_an_administrator_cancels_has_an_unknown_outcome() {
     in_both_modes(&settings(), async |settings| {
         let (server, store) = Store::served(settings).await;
-        let sql = |sql: &str| server.sql("postgres", sql);
         require_missing_standby(&server).await;
         let added = store.add("waiting");
         let count = format!("SELECT count(*) {WAITING}");
-        wait_until("the commit waits", async || sql(&count) == "1").await;
-        sql(&format!("SELECT pg_cancel_backend(pid) {WAITING}"));
+        wait_until("the commit waits", async || server.sql(&count) == "1").await;
+        server.sql(&format!("SELECT pg_cancel_backend(pid) {WAITING}"));
         assert_eq!(add_outcome(&added.await), Unknown);
-        assert_eq!(sql("SELECT count(*) FROM pets WHERE name = 'waiting'"), "1");
+        assert_eq!(
+            server.sql("SELECT count(*) FROM pets WHERE name = 'waiting'"),
+            "1"
+        );
     })
     .await;
 }

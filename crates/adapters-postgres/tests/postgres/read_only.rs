@@ -56,7 +56,7 @@ async fn a_primary_that_restarts_as_a_standby_is_used_again_after_its_promotion(
         server.stop();
         server.start_as_standby();
         fails(&store).await;
-        server.sql("postgres", "SELECT pg_promote()");
+        server.sql("SELECT pg_promote()");
         store.wait_until_it_works().await;
     })
     .await;
@@ -85,7 +85,7 @@ async fn of_several_hosts_the_primary_is_used() {
     }
     for table in ["pets", "idempotency_keys"] {
         let exists = format!("SELECT to_regclass('{table}') IS NOT NULL");
-        assert_eq!(read_only.sql("postgres", &exists), "f");
-        assert_eq!(primary.sql("postgres", &exists), "t");
+        assert_eq!(read_only.sql(&exists), "f");
+        assert_eq!(primary.sql(&exists), "t");
     }
 }

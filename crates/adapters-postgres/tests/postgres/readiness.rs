@@ -47,6 +47,6 @@ async fn without_a_connection_for_reads_the_storage_is_not_ready() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_user_that_may_not_log_in_any_more_is_ready_while_its_connections_are_up() {
     let (server, store) = Store::served(settings()).await;
-    server.sql("postgres", "ALTER ROLE postgres NOLOGIN");
+    server.sql("ALTER ROLE postgres NOLOGIN");
     assert_eq!(store.not_ready().await, None);
 }

@@ -29,7 +29,7 @@ async fn starts_and_recovers(url: &str, repair: impl AsyncFnOnce()) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_password_is_reported_but_not_shown() {
     let server = PostgresServer::with_password("right");
-    let url = server.url("postgres");
+    let url = server.url();
     let url = url.replace("postgres@", "postgres:wr0ng@");
     let error = start_storage(&url, &url, settings()).await.err();
     let error = error.expect("refused");
@@ -39,14 +39,14 @@ async fn a_wrong_password_is_reported_but_not_shown() {
     for text in [text, format!("{error:?}"), format!("{:?}", endpoint(&url))] {
         assert!(!text.contains("wr0ng"), "{text}");
     }
-    let repair = async || drop(server.sql("postgres", "ALTER ROLE postgres PASSWORD 'wr0ng'"));
+    let repair = async || drop(server.sql("ALTER ROLE postgres PASSWORD 'wr0ng'"));
     starts_and_recovers(&url, repair).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_server_a_start_fails_or_waits_for_one_in_the_background() {
     let mut server = PostgresServer::start();
-    let url = server.url("postgres");
+    let url = server.url();
     server.stop();
     let login = url.strip_prefix("postgres://").expect("a scheme");
     for settings in [check(), settings()] {
@@ -82,7 +82,7 @@ async fn the_error_of_a_start_names_each_host_that_was_tried() {
 async fn a_server_that_does_not_respond_delays_the_start_by_the_start_timeout() {
     let server = PostgresServer::start();
     server.pause();
-    starts_and_recovers(&server.url("postgres"), async || server.resume()).await;
+    starts_and_recovers(&server.url(), async || server.resume()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

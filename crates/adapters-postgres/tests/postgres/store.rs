@@ -69,7 +69,7 @@ impl Store {
     /// A storage with its own server, which is connected.
     pub(crate) async fn served(settings: PostgresSettings) -> (PostgresServer, Self) {
         let server = PostgresServer::start();
-        let store = Self::at(&server.url("postgres"), settings).await;
+        let store = Self::at(&server.url(), settings).await;
         store.wait_until_connected().await;
         (server, store)
     }
@@ -165,11 +165,10 @@ pub(crate) async fn cut_when_held<T>(proxy: &FaultProxy, call: impl Future<Outpu
 
 /// Sets a parameter of a server, and waits until it has the value.
 pub(crate) async fn set(server: &PostgresServer, name: &str, value: &str) {
-    let sql = |sql: &str| server.sql("postgres", sql);
-    sql(&format!("ALTER SYSTEM SET {name} = '{value}'"));
-    sql("SELECT pg_reload_conf()");
+    server.sql(&format!("ALTER SYSTEM SET {name} = '{value}'"));
+    server.sql("SELECT pg_reload_conf()");
     let show = format!("SHOW {name}");
-    wait_until("the setting", async || sql(&show) == value).await;
+    wait_until("the setting", async || server.sql(&show) == value).await;
 }
 
 /// A user who may use all tables, and owns none.

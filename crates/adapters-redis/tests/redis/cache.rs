@@ -1,19 +1,6 @@
 //! The contents of the cache, and their lifetimes.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
-
-use animal_store_adapters_redis::RedisSettings;
-use futures_util::{FutureExt, future::join_all};
-
-use crate::{
-    requests::{
-        Accepted, Failed, Refused, becomes, cached, changes_to, find_in_memory, pause, use_token,
-    },
-    setup::{Proxied, add, long_lease, long_timeouts, name, run},
-};
+use crate::prelude::*;
 
 #[tokio::test]
 async fn a_cached_token_sends_nothing_to_redis() {
@@ -54,7 +41,7 @@ async fn a_token_that_is_deleted_by_hand_is_refused() {
     for (number, command) in commands.into_iter().enumerate() {
         let token = format!("token-{number}");
         proxied.add_and_cache(&token).await;
-        run(&proxied.server, &command.replace("{}", &name(&token)));
+        proxied.server.run(&command.replace("{}", &name(&token)));
         changes_to(&proxied.directory, &token, Refused).await;
     }
 }

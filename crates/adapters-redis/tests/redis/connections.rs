@@ -10,18 +10,11 @@ use std::{
     thread,
 };
 
-use animal_store_adapters_redis::{
-    RedisApiKeyStore, RedisClientCertificate, RedisEndpoint, RedisEndpointError, RedisSettings,
-    RedisTls,
-};
-use animal_store_app::ports::{ApiKeyStore, StoreFailure};
-use animal_store_test_servers::{Certificates, RedisServer};
+use animal_store_adapters_redis::{RedisClientCertificate, RedisEndpointError};
+use animal_store_test_servers::Certificates;
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::{
-    requests::{Accepted, Refused, becomes, changes_to, is_ready, use_token},
-    setup::{Keys, endpoint, find, long_timeouts, run, settings},
-};
+use crate::prelude::*;
 
 const WRONG_PASSWORD: &str =
     "refused the login of the user \"app\" (WRONGPASS); check the user and the password in the URL";
@@ -78,16 +71,7 @@ pub(crate) async fn fails_with(endpoint: RedisEndpoint, settings: RedisSettings,
 /// A server on which the user `app` may do everything.
 fn server_with_user(password: &str) -> RedisServer {
     let server = RedisServer::start();
-    server.command(&[
-        "ACL",
-        "SETUSER",
-        "app",
-        "on",
-        &format!(">{password}"),
-        "~*",
-        "&*",
-        "+@all",
-    ]);
+    server.run(&format!("ACL SETUSER app on >{password} ~* &* +@all"));
     server
 }
 
@@ -111,9 +95,9 @@ async fn a_unix_socket_works() {
 
 #[tokio::test]
 async fn users_passwords_and_databases_work() {
-    let server = server_with_user("s:e/c@r et");
+    let server = server_with_user("s:e/c@r+et");
     let at = |login: &str| endpoint(&format!("redis://{login}localhost:{}", server.port()));
-    works(at("app:s%3Ae%2Fc%40r%20et@")).await;
+    works(at("app:s%3Ae%2Fc%40r%2Bet@")).await;
     fails(at("app:hunter2@"), WRONG_PASSWORD).await;
     works(endpoint(&format!("{}/3", server.url()))).await;
     fails(
@@ -130,7 +114,7 @@ async fn users_passwords_and_databases_work() {
             .await;
         assert_eq!(use_token(&directory, "token").await, outcome, "{database}");
     }
-    run(&server, "CONFIG SET requirepass secret");
+    server.run("CONFIG SET requirepass secret");
     works(at(":secret@")).await;
     fails(at(""), "requires a password, and the URL contains none").await;
     fails(
@@ -185,12 +169,8 @@ pub(crate) fn tls(authority: Option<&Certificates>, client: Option<&Certificates
 async fn tls_works_only_with_the_right_certificates() {
     const SERVER: &str = "; check keys.redis.tls_ca_file and the host in the URL";
     const CLIENT: &str = "; check keys.redis.tls_cert_file";
-    let (server, other, plain) = (
-        RedisServer::with_tls(),
-        RedisServer::with_tls(),
-        RedisServer::start(),
-    );
-    let (ours, theirs) = (server.certificates(), other.certificates());
+    let [server, other] = [(); 2].map(|()| RedisServer::with_tls());
+    let [ours, theirs] = [&server, &other].map(RedisServer::certificates);
     let at = |url: &str, tls| RedisEndpoint::parse(&url.into(), tls).expect("an endpoint");
     works(at(&server.url(), tls(Some(ours), Some(ours)))).await;
 
@@ -214,10 +194,9 @@ async fn tls_works_only_with_the_right_certificates() {
         "; if it requires TLS, the URL must begin with rediss://",
     )
     .await;
-    let to_plain = at(
-        &plain.url().replace("redis", "rediss"),
-        tls(Some(ours), None),
-    );
+    let plain = RedisServer::start();
+    let url = plain.url().replace("redis", "rediss");
+    let to_plain = at(&url, tls(Some(ours), None));
     fails_with(
         to_plain,
         settings(),

@@ -1,17 +1,9 @@
 //! The contracts of `ApiKeyDirectory`, `ApiKeyStore` and `ApiKeyUses`.
 
-use std::{sync::Arc, time::Duration};
-
-use animal_store_adapters_redis::RedisSettings;
-use animal_store_app::{
-    ports::ApiKeyDirectory,
-    test_support::contract::{api_key_store, api_key_uses::Uses},
-};
-use animal_store_test_servers::RedisServer;
-use prometheus_client::registry::Registry;
+use animal_store_app::test_support::contract::{api_key_store, api_key_uses::Uses};
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::setup::{Keys, long_wait};
+use crate::prelude::*;
 
 async fn directory(tokens: Vec<SecretString>) -> (Arc<dyn ApiKeyDirectory>, RedisServer) {
     let server = RedisServer::start();

@@ -1,73 +1,59 @@
 //! Each finding about Redis, with a server or a user that has this one problem.
 
 use animal_store_app::{
-    Verdict::{Error, Ok, Unknown, Warning},
+    Finding,
+    Verdict::{self, Error, Ok, Unknown, Warning},
     test_support::{assert_finding, conspicuous},
 };
-use animal_store_test_servers::{FaultProxy, RedisServer};
 
 use crate::{
     permissions::{READER, user, without},
-    setup::{Keys, long_timeouts, run, settings},
+    prelude::*,
 };
 
 /// A server that loses nothing in a crash.
 fn durable() -> RedisServer {
-    RedisServer::with(&[
-        "--appendonly",
-        "yes",
-        "--appendfsync",
-        "always",
-        "--enable-debug-command",
-        "yes",
-    ])
+    RedisServer::with("--appendonly yes --appendfsync always --enable-debug-command yes")
 }
 
 fn admin(server: &RedisServer) -> Keys {
     Keys::at(&server.url(), long_timeouts())
 }
 
+/// The findings of a user that has only these permissions.
+async fn found_with(server: &RedisServer, permissions: &str) -> Vec<Finding> {
+    let reader = user(server, "reader", "%R~shop:v1:*", permissions);
+    reader.diagnose().await
+}
+
+/// Checks a finding of the administrator.
+async fn finds(server: &RedisServer, subject: &str, verdict: Verdict, text: &str) {
+    let found = admin(server).diagnose().await;
+    assert_finding(&found, subject, verdict, text);
+}
+
 #[tokio::test]
 async fn a_healthy_server_has_no_finding_but_ok_and_is_not_changed() {
     let server = durable();
     admin(&server).add("key", "token").await;
-    let before = run(&server, "DEBUG DIGEST");
-    let found = user(
-        &server,
-        "reader",
-        "%R~shop:v1:*",
-        &format!("{READER} +config|get"),
-    )
-    .diagnose()
-    .await;
+    let before = server.run("DEBUG DIGEST");
+    let found = found_with(&server, &format!("{READER} +config|get")).await;
     assert_eq!(conspicuous(&found), [""; 0], "{found:#?}");
     assert_eq!(found.len(), 6, "{found:#?}");
-    assert_eq!(run(&server, "DEBUG DIGEST"), before);
+    assert_eq!(server.run("DEBUG DIGEST"), before);
 }
 
 #[tokio::test]
 async fn what_the_documented_user_may_not_read_is_unknown() {
     let server = durable();
     admin(&server).add("key", "token").await;
-    let found = user(&server, "reader", "%R~shop:v1:*", READER)
-        .diagnose()
-        .await;
-    assert_eq!(
-        conspicuous(&found),
-        ["redis.persistence", "redis.eviction"],
-        "{found:#?}"
-    );
+    let found = found_with(&server, READER).await;
+    let unknown = ["redis.persistence", "redis.eviction"];
+    assert_eq!(conspicuous(&found), unknown, "{found:#?}");
     assert_finding(&found, "redis.persistence", Unknown, "appendonly yes");
     assert_finding(&found, "redis.eviction", Unknown, "noeviction");
 
-    let found = user(
-        &server,
-        "informed",
-        "%R~shop:v1:*",
-        &format!("{READER} +info"),
-    )
-    .diagnose()
-    .await;
+    let found = found_with(&server, &format!("{READER} +info")).await;
     assert_eq!(conspicuous(&found), [""; 0], "{found:#?}");
 }
 
@@ -75,25 +61,14 @@ async fn what_the_documented_user_may_not_read_is_unknown() {
 async fn each_missing_permission_is_found() {
     let server = durable();
     for permission in READER.split(' ') {
-        let found = user(
-            &server,
-            permission,
-            "%R~shop:v1:*",
-            &without(READER, permission),
-        )
-        .diagnose()
-        .await;
+        let found = found_with(&server, &without(READER, permission)).await;
         let subject = if permission == "+exists" {
             "redis.index"
         } else {
             "redis.permissions"
         };
-        assert_finding(
-            &found,
-            subject,
-            Error,
-            "docs/operations/redis.md lists the permissions",
-        );
+        let advice = "docs/operations/redis.md lists the permissions";
+        assert_finding(&found, subject, Error, advice);
         assert_eq!(found.len(), 6, "{permission} {found:#?}");
     }
 }
@@ -101,71 +76,40 @@ async fn each_missing_permission_is_found() {
 #[tokio::test]
 async fn a_server_without_keys_a_replica_and_a_cluster_are_found() {
     let server = RedisServer::start();
-    let found = admin(&server).diagnose().await;
-    assert_finding(&found, "redis.index", Warning, "shop:v1:index");
-    assert_finding(
-        &found,
-        "redis.index",
-        Warning,
-        "as a user of Redis who may (keys.redis.admin_url)",
-    );
-    run(&server, "REPLICAOF 127.0.0.1 1");
-    assert_finding(
-        &admin(&server).diagnose().await,
-        "redis.connection",
-        Error,
-        "replica",
-    );
-    let cluster = RedisServer::with(&["--cluster-enabled", "yes"]);
-    assert_finding(
-        &admin(&cluster).diagnose().await,
-        "redis.mode",
-        Error,
-        "cluster",
-    );
+    let subject = "redis.index";
+    finds(&server, subject, Warning, "shop:v1:index").await;
+    let advice = "as a user of Redis who may (keys.redis.admin_url)";
+    finds(&server, subject, Warning, advice).await;
+    server.run("REPLICAOF 127.0.0.1 1");
+    finds(&server, "redis.connection", Error, "replica").await;
+    let cluster = RedisServer::with("--cluster-enabled yes");
+    finds(&cluster, "redis.mode", Error, "cluster").await;
 }
 
 #[tokio::test]
 async fn settings_with_which_keys_can_be_lost_are_found() {
     let server = RedisServer::start();
-    let keys = admin(&server);
     for (append_only, fsync, save, verdict) in [
         ("yes", "always", "", Ok),
         ("yes", "everysec", "", Warning),
         ("no", "always", "3600 1", Warning),
         ("no", "always", "", Error),
     ] {
-        server.command(&[
-            "CONFIG",
-            "SET",
-            "appendonly",
-            append_only,
-            "appendfsync",
-            fsync,
-            "save",
-            save,
-        ]);
-        assert_finding(
-            &keys.diagnose().await,
-            "redis.persistence",
-            verdict,
-            "appendonly yes",
-        );
+        server.run(&format!(
+            "CONFIG SET appendonly {append_only} appendfsync {fsync}"
+        ));
+        server.command(&["CONFIG", "SET", "save", save]);
+        finds(&server, "redis.persistence", verdict, "appendonly yes").await;
     }
     for (limit, policy, verdict) in [
         ("0", "allkeys-lru", Ok),
         ("10mb", "noeviction", Ok),
         ("10mb", "allkeys-lru", Error),
     ] {
-        server.command(&[
-            "CONFIG",
-            "SET",
-            "maxmemory",
-            limit,
-            "maxmemory-policy",
-            policy,
-        ]);
-        assert_finding(&keys.diagnose().await, "redis.eviction", verdict, "");
+        server.run(&format!(
+            "CONFIG SET maxmemory {limit} maxmemory-policy {policy}"
+        ));
+        finds(&server, "redis.eviction", verdict, "").await;
     }
 }
 
@@ -177,16 +121,8 @@ async fn a_server_that_stops_responding_ends_the_diagnosis_with_what_was_found_b
     let found = Keys::at(&format!("redis://{}", proxy.address()), settings())
         .diagnose()
         .await;
-    assert_finding(
-        &found,
-        "redis.permissions",
-        Error,
-        "did not respond in time",
-    );
-    assert_eq!(
-        found.last().map(|finding| finding.subject),
-        Some("redis.permissions"),
-        "{found:#?}"
-    );
+    let subject = "redis.permissions";
+    assert_finding(&found, subject, Error, "did not respond in time");
+    assert_eq!(found.last().map(|finding| finding.subject), Some(subject));
     assert_finding(&found, "redis.mode", Ok, "standalone");
 }

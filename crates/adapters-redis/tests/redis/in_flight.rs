@@ -1,17 +1,7 @@
 //! Lookups in flight: a key is revoked meanwhile, or the session ends. Lookups wait for the next session for one
 //! timeout, and respond with what Redis returns in it.
 
-use std::sync::Arc;
-
-use animal_store_app::ApiKey;
-use animal_store_test_servers::FaultProxy;
-use futures_util::{FutureExt, future::join_all};
-use tokio::{join, task::JoinHandle};
-
-use crate::{
-    requests::{Accepted, Refused, cached, use_token, wait_until},
-    setup::{Proxied, find, long_timeouts, long_wait, name, run},
-};
+use crate::prelude::*;
 
 /// Starts a lookup that Redis has responded to. The proxy holds the response.
 async fn response_in_flight() -> (Proxied, ApiKey, JoinHandle<Option<Arc<ApiKey>>>) {
@@ -32,7 +22,9 @@ async fn response_in_flight() -> (Proxied, ApiKey, JoinHandle<Option<Arc<ApiKey>
 /// Changes a cached token, the witness, and waits for its invalidation: invalidations of earlier changes arrive before
 /// it.
 async fn invalidations_arrive(proxied: &Proxied, witness: &str) {
-    run(&proxied.server, &format!("SET {} changed", name(witness)));
+    proxied
+        .server
+        .run(&format!("SET {} changed", name(witness)));
     wait_until("the witness is invalidated", async || {
         find(&proxied.directory, witness).now_or_never().is_none()
     })
@@ -48,7 +40,7 @@ fn start_lookup(proxied: &Proxied) -> JoinHandle<Option<Arc<ApiKey>>> {
 async fn a_response_from_before_a_key_was_removed_is_neither_cached_nor_shared_after_it() {
     for command in [format!("DEL {}", name("token")), "FLUSHALL".to_owned()] {
         let (mut proxied, key, lookup) = response_in_flight().await;
-        run(&proxied.server, &command);
+        proxied.server.run(&command);
         invalidations_arrive(&proxied, "after").await;
         let later = start_lookup(&proxied);
         assert_eq!(proxied.proxy.held(), 1);

@@ -1,23 +1,9 @@
 //! A directory while its connections or its Redis fail, and how long a revoked key is still accepted then. Time counts
 //! from the moment when the store has confirmed the revocation.
 
-use std::{
-    sync::mpsc,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{sync::mpsc, thread};
 
-use animal_store_adapters_redis::{RedisApiKeyDirectory, RedisSettings};
-use animal_store_app::ports::StoreFailure;
-use animal_store_test_servers::{FaultProxy, RedisServer};
-use tokio::{join, sync::oneshot, time::timeout};
-
-use crate::{
-    requests::{
-        Accepted, Failed, Refused, becomes, changes_to, is_ready, pause, use_token, wait_until,
-    },
-    setup::{Keys, LEASE, Proxied, find, long_lease, long_timeouts, run, settings},
-};
+use crate::prelude::*;
 
 /// Adds two cached keys and a key that is not cached. A fourth token, `invented`, belongs to no key.
 async fn with_keys(settings: RedisSettings) -> Proxied {
@@ -117,7 +103,8 @@ async fn a_lease_counts_from_its_heartbeat_and_not_from_the_response() {
     })
     .await;
     proxied.proxy.delay(lease / 8);
-    let (mut last, mut renewals) = (proxied.lease(), 0);
+    let mut last = proxied.lease();
+    let mut renewals = 0;
     wait_until("it is renewed three times", async || {
         use_token(&proxied.directory, "token").await;
         let left = proxied.lease();
@@ -139,7 +126,7 @@ async fn without_lookups_the_lease_expires_and_the_next_lookup_renews_it_first()
     assert!(is_ready(&proxied.directory).await);
 
     expires().await;
-    run(&proxied.server, "REPLICAOF 127.0.0.1 1");
+    proxied.server.run("REPLICAOF 127.0.0.1 1");
     for token in ["used", "unused"] {
         assert_eq!(
             use_token(&proxied.directory, token).await,
@@ -152,25 +139,18 @@ async fn without_lookups_the_lease_expires_and_the_next_lookup_renews_it_first()
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_lost_its_data_accepts_no_key() {
     let mut proxied = with_keys(long_lease()).await;
+    let left = proxied.lease();
     assert!(
-        proxied.lease() > 0.0 && proxied.lease() <= long_lease().lease.as_secs_f64(),
-        "{}",
-        proxied.lease()
+        left > 0.0 && left <= long_lease().lease.as_secs_f64(),
+        "{left}"
     );
-    assert_eq!(
-        (
-            proxied.metric("redis_connected"),
-            proxied.failures("unavailable")
-        ),
-        (1, 0)
-    );
+    assert_eq!(proxied.metric("redis_connected"), 1);
+    assert_eq!(proxied.failures("unavailable"), 0);
     proxied.server.stop();
     // The lease does not expire within this test.
     changes_to(&proxied.directory, "used", Failed).await;
-    assert_eq!(
-        (proxied.metric("redis_connected"), proxied.lease()),
-        (0, 0.0)
-    );
+    assert_eq!(proxied.metric("redis_connected"), 0);
+    assert_eq!(proxied.lease(), 0.0);
     assert!(proxied.failures("unavailable") > 0);
 
     proxied.server.start_again();
@@ -231,13 +211,13 @@ async fn after_redis_closed_either_connection_a_revoked_key_is_not_accepted() {
     let proxied = Proxied::new(long_timeouts()).await;
     for (token, flag) in [("token-1", " flags=tB "), ("token-2", " flags=N ")] {
         proxied.add_and_cache(token).await;
-        let clients = run(&proxied.server, "CLIENT LIST TYPE normal");
+        let clients = proxied.server.run("CLIENT LIST TYPE normal");
         let mut clients = clients.lines().filter(|client| client.contains(" resp=3"));
         let client = clients
             .find(|client| client.contains(flag))
             .expect("the connection");
         let id = client.split([' ', '=']).nth(1).expect("its id");
-        assert_eq!(run(&proxied.server, &format!("CLIENT KILL ID {id}")), "1");
+        assert_eq!(proxied.server.run(&format!("CLIENT KILL ID {id}")), "1");
 
         proxied.keys.revoke(token).await;
         changes_to(&proxied.directory, token, Refused).await;
@@ -248,7 +228,8 @@ async fn after_redis_closed_either_connection_a_revoked_key_is_not_accepted() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_task_has_to_run_for_a_lease_to_expire() {
     let server = RedisServer::start();
-    let (keys, url) = (Keys::at(&server.url(), settings()), server.url());
+    let url = server.url();
+    let keys = Keys::at(&url, settings());
     keys.add("key", "token").await;
     let (sender, receiver) = oneshot::channel();
     let (stop, stopped) = mpsc::channel::<()>();

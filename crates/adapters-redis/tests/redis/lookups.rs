@@ -1,19 +1,8 @@
 //! The bound on concurrent lookups, and lookups that outlive the request that started them.
 
-use std::{
-    sync::{Arc, mpsc},
-    thread,
-};
+use std::{sync::mpsc, thread};
 
-use animal_store_adapters_redis::RedisSettings;
-use animal_store_app::ports::StoreFailure;
-use futures_util::{FutureExt, future::join_all};
-use tokio::{sync::oneshot, time::timeout};
-
-use crate::{
-    requests::{Accepted, Refused, becomes, cached, use_token, wait_until},
-    setup::{Proxied, TEST_TIMEOUT, find, long_lease, long_timeouts},
-};
+use crate::prelude::*;
 
 #[tokio::test]
 async fn lookups_beyond_the_bound_are_refused_at_once_and_no_others_are() {

@@ -9,6 +9,7 @@ mod in_flight;
 mod links;
 mod lookups;
 mod permissions;
+mod prelude;
 mod refusals;
 mod replaced;
 mod requests;

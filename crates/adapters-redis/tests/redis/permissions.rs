@@ -1,19 +1,6 @@
 //! The minimal permissions of the Redis users.
 
-use std::time::Duration;
-
-use animal_store_adapters_redis::RedisApiKeyStore;
-use animal_store_app::{
-    ApiKeyChange, IssuedApiKey,
-    ports::{ApiKeyChangeError, ApiKeyStore, StoreFailure},
-};
-use animal_store_test_servers::RedisServer;
-
-use crate::{
-    requests::{Accepted, Failed, Refused, becomes, changes_to, is_ready, use_token},
-    setup::{Keys, add, long_timeouts, name, revoke, rotate, run},
-    uses::note,
-};
+use crate::{prelude::*, uses::note};
 
 /// Permissions of the user for lookups.
 pub(crate) const READER: &str = "+client|tracking +exists +hmget +pttl";
@@ -47,14 +34,12 @@ const NEEDED: [(&str, &str); 18] = [
     ("+zremrangebyscore", "add rotate check"),
     ("+hrandfield", ""),
 ];
-const HOUR: Duration = Duration::from_hours(1);
 
 /// Creates a user that has only these permissions on these names.
 pub(crate) fn user(server: &RedisServer, name: &str, names: &str, permissions: &str) -> Keys {
-    run(
-        server,
-        &format!("ACL SETUSER {name} reset on >secret {names} {permissions}"),
-    );
+    server.run(&format!(
+        "ACL SETUSER {name} reset on >secret {names} {permissions}"
+    ));
     Keys::at(
         &format!("redis://{name}:secret@localhost:{}", server.port()),
         long_timeouts(),
@@ -81,7 +66,7 @@ async fn a_directory_needs_five_permissions_on_its_own_names() {
     assert_eq!(use_token(&directory, "invented").await, Refused);
 
     // A connection has a name without a permission for it.
-    let clients = run(&server, "CLIENT LIST");
+    let clients = server.run("CLIENT LIST");
     let clients: Vec<_> = clients
         .lines()
         .filter(|client| client.contains(" user=reader "))
@@ -148,7 +133,7 @@ async fn the_user_for_lookups_can_write_uses_and_nothing_else() {
         ("DEL shop:v1:uses:request", false),
     ] {
         assert_eq!(
-            run(&server, &format!("ACL DRYRUN reader {command}")) == "OK",
+            server.run(&format!("ACL DRYRUN reader {command}")) == "OK",
             is_permitted,
             "{command}"
         );
@@ -177,7 +162,7 @@ async fn call(
 /// A change may need several commands. Before an import, its permissions are checked.
 #[tokio::test]
 async fn a_call_of_a_store_without_a_permission_that_it_needs_fails_and_changes_nothing() {
-    let server = RedisServer::with(&["--enable-debug-command", "yes"]);
+    let server = RedisServer::with("--enable-debug-command yes");
     let admin = Keys::at(&server.url(), long_timeouts());
     let imported = admin
         .change(add("new", "new", Some(HOUR)))
@@ -188,9 +173,9 @@ async fn a_call_of_a_store_without_a_permission_that_it_needs_fails_and_changes_
     for (left_out, needed_by) in NEEDED {
         let writer = user(&server, "writer", "~shop:v1:*", &without(WRITER, left_out)).store;
         for name in CALLS {
-            run(&server, "FLUSHALL");
+            server.run("FLUSHALL");
             admin.add("key", "token").await;
-            let before = run(&server, "DEBUG DIGEST");
+            let before = server.run("DEBUG DIGEST");
             let outcome = call(&writer, name, &imported).await;
             if !needed_by.split(' ').any(|needs| needs == name) {
                 outcome.unwrap_or_else(|error| panic!("{name} without {left_out}: {error:?}"));
@@ -210,7 +195,7 @@ async fn a_call_of_a_store_without_a_permission_that_it_needs_fails_and_changes_
                 "{cause}"
             );
             assert_eq!(
-                run(&server, "DEBUG DIGEST"),
+                server.run("DEBUG DIGEST"),
                 before,
                 "{name} without {left_out}"
             );
@@ -246,12 +231,12 @@ async fn entries_of_keys_that_do_not_exist_are_removed_with_permission() {
         let keys = user(&server, "writer", "~shop:v1:*", &permissions);
         keys.add("ended", "ended").await;
         keys.add("revoked", "revoked").await;
-        run(&server, &format!("DEL {}", name("ended")));
-        run(&server, "ZADD shop:v1:uses:request 1 revoked 1 ended");
+        server.run(&format!("DEL {}", name("ended")));
+        server.run("ZADD shop:v1:uses:request 1 revoked 1 ended");
         keys.revoke("revoked").await;
         assert_eq!(keys.listed().await, [""; 0]);
-        run(&server, "DEL shop:v1:changes");
-        let names = run(&server, "--scan");
+        server.run("DEL shop:v1:changes");
+        let names = server.run("--scan");
         let mut names: Vec<_> = names.lines().collect();
         names.sort_unstable();
         assert_eq!(names.join("\n"), left);

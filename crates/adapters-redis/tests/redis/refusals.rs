@@ -1,15 +1,6 @@
 //! A Redis that responds with errors: lookups fail, and a store changes nothing.
 
-use std::{sync::Arc, time::Duration};
-
-use animal_store_adapters_redis::RedisApiKeyDirectory;
-use animal_store_app::ports::{ApiKeyChangeError, ApiKeyStore, StoreFailure};
-use animal_store_test_servers::RedisServer;
-
-use crate::{
-    requests::{Accepted, Failed, Refused, becomes, changes_to, is_ready, use_token, wait_until},
-    setup::{Keys, add, name, revoke, rotate, run, settings},
-};
+use crate::prelude::*;
 
 struct Refusing {
     server: Arc<RedisServer>,
@@ -19,7 +10,7 @@ struct Refusing {
 
 impl Refusing {
     /// Starts a server with two keys, whose tokens are their ids.
-    async fn with(options: &[&str]) -> Self {
+    async fn with(options: &str) -> Self {
         let server = Arc::new(RedisServer::with(options));
         let keys = Keys::at(&server.url(), settings());
         keys.add("unused", "unused").await;
@@ -62,65 +53,46 @@ impl Refusing {
         ] {
             becomes(&self.directory, token, outcome).await;
         }
-        assert_eq!(
-            self.keys.listed().await,
-            ["unused", "used"],
-            "a key was changed"
-        );
+        assert_eq!(self.keys.listed().await, ["unused", "used"]);
     }
 
     async fn no_key_can_be_made(&self) {
-        unavailable(
-            self.keys
-                .store
-                .change(add("new", "new", None), "test")
-                .await,
+        self.refuses(add("new", "new", None)).await;
+        self.refuses(rotate("used", "new", Duration::ZERO)).await;
+        let checked = self.keys.store.check_writable().await;
+        assert!(
+            matches!(checked, Err(StoreFailure::Unavailable(_))),
+            "{checked:?}"
         );
-        unavailable(
-            self.keys
-                .store
-                .change(rotate("used", "new", Duration::ZERO), "test")
-                .await,
-        );
-        unavailable(self.keys.store.check_writable().await);
     }
 
     async fn the_store_fails(&self) {
         self.no_key_can_be_made().await;
-        unavailable(self.keys.store.change(revoke("used"), "test").await);
+        self.refuses(revoke("used")).await;
     }
-}
 
-fn unavailable<T: std::fmt::Debug>(outcome: Result<T, impl Into<ApiKeyChangeError>>) {
-    let error = outcome.expect_err("it is unavailable").into();
-    assert!(
-        matches!(
-            error,
-            ApiKeyChangeError::Store(StoreFailure::Unavailable(_))
-        ),
-        "{error:?}"
-    );
+    async fn refuses(&self, change: ApiKeyChange) {
+        match self.keys.store.change(change, "test").await {
+            Err(ApiKeyChangeError::Store(StoreFailure::Unavailable(_))) => {}
+            outcome => panic!("{outcome:?}"),
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_redis_loads_its_data_requests_fail_and_nothing_is_changed() {
-    let options = [
-        "--enable-debug-command",
-        "yes",
-        "--loading-process-events-interval-bytes",
-        "1024",
-    ];
-    let refusing = Refusing::with(&options).await;
-    run(&refusing.server, "DEBUG POPULATE 6000 filler 100");
-    run(&refusing.server, "CONFIG SET key-load-delay 5000");
+    let options = "--enable-debug-command yes --loading-process-events-interval-bytes 1024";
+    let refusing = Refusing::with(options).await;
+    refusing.server.run("DEBUG POPULATE 6000 filler 100");
+    refusing.server.run("CONFIG SET key-load-delay 5000");
     let server = Arc::clone(&refusing.server);
     // Redis responds when it has loaded everything: after half a minute, or soon after the delay is 0.
-    let loading = tokio::task::spawn_blocking(move || run(&server, "DEBUG RELOAD"));
+    let loading = tokio::task::spawn_blocking(move || server.run("DEBUG RELOAD"));
     refusing.every_request_fails().await;
     refusing.the_store_fails().await;
     assert!(!loading.is_finished());
 
-    run(&refusing.server, "CONFIG SET key-load-delay 0");
+    refusing.server.run("CONFIG SET key-load-delay 0");
     assert_eq!(loading.await.expect("redis-cli"), "OK");
     refusing.recovers().await;
 }
@@ -129,14 +101,14 @@ async fn while_redis_loads_its_data_requests_fail_and_nothing_is_changed() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_a_replica_requests_fail_until_it_is_the_master() {
     for stale_data in ["yes", "no"] {
-        let refusing = Refusing::with(&["--replica-serve-stale-data", stale_data]).await;
-        run(&refusing.server, "REPLICAOF 127.0.0.1 1");
+        let refusing = Refusing::with(&format!("--replica-serve-stale-data {stale_data}")).await;
+        refusing.server.run("REPLICAOF 127.0.0.1 1");
         refusing.every_request_fails().await;
         refusing.the_store_fails().await;
         let new = refusing.keys.directory().await;
         assert_eq!(use_token(&new, "used").await, Failed);
 
-        run(&refusing.server, "REPLICAOF NO ONE");
+        refusing.server.run("REPLICAOF NO ONE");
         refusing.recovers().await;
         becomes(&new, "used", Accepted).await;
     }
@@ -144,8 +116,8 @@ async fn on_a_replica_requests_fail_until_it_is_the_master() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_the_replicas_it_needs_keys_are_looked_up_but_cannot_be_changed() {
-    let refusing = Refusing::with(&[]).await;
-    run(&refusing.server, "CONFIG SET min-replicas-to-write 1");
+    let refusing = Refusing::with("").await;
+    refusing.server.run("CONFIG SET min-replicas-to-write 1");
     refusing.the_store_fails().await;
     refusing.recovers().await;
 }
@@ -153,35 +125,25 @@ async fn without_the_replicas_it_needs_keys_are_looked_up_but_cannot_be_changed(
 /// A leaked token has to be revoked at once, even if Redis is full.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn in_a_full_redis_keys_are_looked_up_listed_and_revoked_but_none_can_be_made() {
-    let refusing = Refusing::with(&[]).await;
+    let refusing = Refusing::with("").await;
     refusing.keys.add("expired", "expired").await;
-    run(&refusing.server, &format!("DEL {}", name("expired")));
-    run(&refusing.server, "CONFIG SET maxmemory 1");
+    refusing.server.run(&format!("DEL {}", name("expired")));
+    refusing.server.run("CONFIG SET maxmemory 1");
     refusing.no_key_can_be_made().await;
     refusing.recovers().await;
     refusing.keys.revoke("used").await;
     changes_to(&refusing.directory, "used", Refused).await;
     assert_eq!(refusing.keys.listed().await, ["unused"]);
-    assert_eq!(
-        run(&refusing.server, "HKEYS shop:v1:index"),
-        "unused",
-        "the others were removed"
-    );
-    let entries = refusing
-        .keys
-        .store
-        .audit_log()
-        .await
-        .expect("list the changes");
-    assert!(
-        entries.len() == 3 && entries.iter().all(|entry| entry.change == "create"),
-        "{entries:?}"
-    );
+    // The others were removed.
+    assert_eq!(refusing.server.run("HKEYS shop:v1:index"), "unused");
+    let entries = refusing.keys.store.audit_log().await.expect("listed");
+    let changes: Vec<_> = entries.iter().map(|entry| &*entry.change).collect();
+    assert_eq!(changes, ["create"; 3]);
 }
 
 /// Gives the user `app` all permissions, and the password `right`.
 fn create_user(server: &RedisServer) {
-    run(server, "ACL SETUSER app on >right ~* &* +@all");
+    server.run("ACL SETUSER app on >right ~* &* +@all");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -196,7 +158,7 @@ async fn without_its_user_or_a_permission_requests_fail_until_they_are_back() {
         keys.add("key", "token").await;
         let directory = keys.directory().await;
         becomes(&directory, "token", Accepted).await;
-        run(&server, command);
+        server.run(command);
         // Its connections are closed. Otherwise, only a token that is not cached needs the permission.
         if command.contains("DELUSER") {
             changes_to(&directory, "token", Failed).await;

@@ -1,17 +1,12 @@
 //! Other data in place of those that are known. Redis itself tells that names have changed.
 
-use animal_store_test_servers::RedisServer;
-
-use crate::{
-    requests::{Accepted, Refused, becomes, changes_to},
-    setup::{Keys, long_lease, run},
-};
+use crate::prelude::*;
 
 /// The lease does not end in this test.
 #[tokio::test]
 async fn of_data_that_are_replaced_only_their_own_keys_are_accepted() {
     for replacement in ["FLUSHALL", "DEBUG RELOAD NOSAVE", "REPLICAOF"] {
-        let server = RedisServer::with(&["--enable-debug-command", "yes"]);
+        let server = RedisServer::with("--enable-debug-command yes");
         let keys = Keys::at(&server.url(), long_lease());
         let other = RedisServer::start();
         Keys::at(&other.url(), long_lease())
@@ -20,7 +15,7 @@ async fn of_data_that_are_replaced_only_their_own_keys_are_accepted() {
         if replacement.starts_with("DEBUG") {
             // The file that the server reads again.
             keys.add("key", "other").await;
-            run(&server, "SAVE");
+            server.run("SAVE");
             keys.revoke("key").await;
         }
         keys.add("key", "token").await;
@@ -28,9 +23,9 @@ async fn of_data_that_are_replaced_only_their_own_keys_are_accepted() {
         becomes(&directory, "token", Accepted).await;
         becomes(&directory, "other", Refused).await;
         if replacement == "REPLICAOF" {
-            run(&server, &format!("REPLICAOF 127.0.0.1 {}", other.port()));
+            server.run(&format!("REPLICAOF 127.0.0.1 {}", other.port()));
         } else {
-            run(&server, replacement);
+            server.run(replacement);
         }
         changes_to(&directory, "token", Refused).await;
         if replacement != "FLUSHALL" {

@@ -1,15 +1,8 @@
 //! Requests with a token, and their outcomes over time.
 
-use std::{sync::Arc, time::Duration};
+use animal_store_app::{ApiKeyDigest, ports::Readiness};
 
-use animal_store_adapters_redis::RedisApiKeyDirectory;
-use animal_store_app::{
-    ApiKey, ApiKeyDigest,
-    ports::{ApiKeyDirectory, Readiness, StoreFailure},
-};
-use futures_util::FutureExt;
-
-use crate::setup::find;
+use crate::prelude::*;
 
 /// The outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +16,6 @@ pub(crate) enum Outcome {
 }
 
 pub(crate) use Outcome::{Accepted, Failed, Refused};
-pub(crate) use animal_store_app::test_support::wait_until;
 
 fn outcome(found: Result<Option<Arc<ApiKey>>, StoreFailure>) -> Outcome {
     match found {

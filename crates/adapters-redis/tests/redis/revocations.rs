@@ -1,20 +1,7 @@
 //! Changes between the steps of a revocation, and between those of a list. A proxy holds a command.
 
-use std::{sync::Arc, time::Duration};
+use crate::prelude::*;
 
-use animal_store_app::{
-    ApiKeyChange, IssuedApiKey,
-    ports::{ApiKeyChangeError, ApiKeyStore, ChangedApiKey, StoreFailure},
-};
-use animal_store_test_servers::{FaultProxy, RedisServer};
-use tokio::task::JoinHandle;
-
-use crate::{
-    requests::{Refused, becomes, wait_until},
-    setup::{Keys, add, long_timeouts, name, revoke, rotate, run},
-};
-
-const HOUR: Duration = Duration::from_hours(1);
 /// Reads a token.
 const READ: &str = "HMGET";
 /// Removes an id from the index, also in a script.
@@ -79,7 +66,7 @@ impl Interrupted {
 
     /// A token that no list shows could not be revoked.
     async fn every_token_is_listed(&self) {
-        let stored = run(&self.server, "--scan --pattern shop:v1:token:*");
+        let stored = self.server.run("--scan --pattern shop:v1:token:*");
         let listed = self.keys.listed().await;
         assert_eq!(stored.lines().count(), listed.len(), "{stored} {listed:?}");
     }
@@ -115,7 +102,7 @@ async fn a_token_that_moves_to_another_key_during_a_revocation_is_not_revoked() 
     interrupted.keys.add("old", "moving").await;
     interrupted.keys.change(rotate("old", "new", HOUR)).await;
     let revocation = interrupted.start_revocation(REMOVAL, "old").await;
-    run(&interrupted.server, &format!("DEL {}", name("moving")));
+    interrupted.server.run(&format!("DEL {}", name("moving")));
     interrupted.keys.add("other", "moving").await;
     interrupted.proxy.heal();
 
@@ -133,7 +120,7 @@ async fn a_key_that_is_imported_while_another_change_removes_its_id_stays_listed
         .await;
     let backup = interrupted.listed().await.remove(0);
     // As if it had expired.
-    run(&interrupted.server, &format!("DEL {}", name("token")));
+    interrupted.server.run(&format!("DEL {}", name("token")));
     let other = interrupted
         .start(REMOVAL, async move |keys| keys.add("other", "other").await)
         .await;
@@ -155,13 +142,13 @@ async fn commands_that_read_change_nothing_and_a_change_removes_ids_of_expired_k
     for id in ["expired", "kept"] {
         keys.change(add(id, id, Some(HOUR))).await;
     }
-    run(&server, &format!("DEL {}", name("expired")));
-    run(&server, "ZADD shop:v1:uses:request 60 expired 60 revoked");
+    server.run(&format!("DEL {}", name("expired")));
+    server.run("ZADD shop:v1:uses:request 60 expired 60 revoked");
     let contents = || {
-        let names = run(&server, "KEYS *");
+        let names = server.run("KEYS *");
         let mut dumps: Vec<_> = names
             .lines()
-            .map(|name| run(&server, &format!("DUMP {name}")))
+            .map(|name| server.run(&format!("DUMP {name}")))
             .collect();
         dumps.sort();
         dumps
@@ -172,7 +159,7 @@ async fn commands_that_read_change_nothing_and_a_change_removes_ids_of_expired_k
     keys.store.list_uses().await.expect("list the uses");
     keys.store.check_writable().await.expect("writable");
     assert_eq!(contents(), before);
-    let ids = || run(&server, "HKEYS shop:v1:index");
+    let ids = || server.run("HKEYS shop:v1:index");
     assert!(ids().contains("expired"));
     keys.change(rotate("kept", "new", HOUR)).await;
     assert_eq!(ids().trim(), "kept");
@@ -183,14 +170,14 @@ async fn commands_that_read_change_nothing_and_a_change_removes_ids_of_expired_k
 async fn a_token_that_is_missing_in_the_index_is_not_given_to_another_key() {
     let Interrupted { keys, server, .. } = Interrupted::new();
     keys.add("a", "token").await;
-    run(&server, "DEL shop:v1:index");
-    let before = run(&server, &format!("DUMP {}", name("token")));
+    server.run("DEL shop:v1:index");
+    let before = server.run(&format!("DUMP {}", name("token")));
     let added = keys.store.change(add("b", "token", None), "test").await;
     assert!(
         matches!(added, Err(ApiKeyChangeError::Refused(_))),
         "{added:?}"
     );
-    assert_eq!(run(&server, &format!("DUMP {}", name("token"))), before);
+    assert_eq!(server.run(&format!("DUMP {}", name("token"))), before);
     assert_eq!(keys.listed().await, [""; 0]);
 }
 

@@ -3,24 +3,17 @@
 use std::{
     io::{Read, Write},
     net::{SocketAddr, TcpListener},
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicUsize, Ordering},
     thread,
-    time::Duration,
 };
 
-use animal_store_adapters_redis::{RedisApiKeyStore, RedisEndpoint, RedisSettings};
-use animal_store_app::ports::ApiKeyStore;
-use animal_store_test_servers::{FaultProxy, RedisServer, SentinelServer};
+use animal_store_test_servers::SentinelServer;
 use secrecy::SecretString;
 
 use crate::{
     connections::{fails, fails_with, tls, works},
     permissions::{READER, WRITER},
-    requests::{Accepted, Failed, Refused, becomes, changes_to, is_ready, use_token, wait_until},
-    setup::{Keys, TEST_TIMEOUT, add, endpoint, long_timeouts, run, settings},
+    prelude::*,
 };
 
 /// Returns the URL of the service, with what stands before the hosts and behind the service.
@@ -124,15 +117,9 @@ async fn a_session_ends_when_the_sentinels_name_another_master() {
         .add("key", "token")
         .await;
     becomes(&directory, "token", Accepted).await;
-    sentinel.command(&["SENTINEL", "REMOVE", "shop"]);
-    sentinel.command(&[
-        "SENTINEL",
-        "MONITOR",
-        "shop",
-        "127.0.0.1",
-        &new.port().to_string(),
-        "1",
-    ]);
+    sentinel.run("SENTINEL REMOVE shop");
+    let port = new.port();
+    sentinel.run(&format!("SENTINEL MONITOR shop 127.0.0.1 {port} 1"));
     changes_to(&directory, "token", Refused).await;
 }
 
@@ -195,11 +182,11 @@ async fn an_instance_asks_each_sentinel_over_one_connection_until_it_breaks() {
     becomes(&directory, "token", Refused).await;
     asked_again().await;
     assert_eq!(connections(), [1; 3]);
-    let received = connections_received(&run(&server, "INFO stats"));
+    let received = connections_received(&server.run("INFO stats"));
     asked_again().await;
     // The test itself opens one.
     assert_eq!(
-        connections_received(&run(&server, "INFO stats")),
+        connections_received(&server.run("INFO stats")),
         received + 1
     );
 
@@ -258,7 +245,8 @@ async fn both_connections_of_a_session_lead_to_one_server() {
     let directory = Keys::at(&url, long_timeouts()).directory().await;
     becomes(&directory, "token", Refused).await;
     let clients = servers.each_ref().map(|server| {
-        run(server, "CLIENT LIST")
+        server
+            .run("CLIENT LIST")
             .matches(" name=animal-store ")
             .count()
     });
@@ -268,18 +256,13 @@ async fn both_connections_of_a_session_lead_to_one_server() {
 #[tokio::test]
 async fn the_users_need_no_more_permission_on_the_server_and_one_on_the_sentinels() {
     let server = RedisServer::start();
-    run(
-        &server,
-        &format!("ACL SETUSER app on >hunter2 ~shop:v1:* {READER} {WRITER}"),
-    );
+    server.run(&format!(
+        "ACL SETUSER app on >hunter2 ~shop:v1:* {READER} {WRITER}"
+    ));
     let sentinel = SentinelServer::of(&server, 1);
-    for words in [
-        "ACL SETUSER app on >hunter2+ +sentinel|masters",
-        "ACL SETUSER other on >hunter2",
-        "ACL SETUSER default off",
-    ] {
-        sentinel.command(&words.split(' ').collect::<Vec<_>>());
-    }
+    sentinel.run("ACL SETUSER app on >hunter2+ +sentinel|masters");
+    sentinel.run("ACL SETUSER other on >hunter2");
+    sentinel.run("ACL SETUSER default off");
     let at = |login: &str, options: &str| endpoint(&url(login, &[&sentinel], options));
     let right = "?sentinel_user=app&sentinel_password=hunter2%2B";
     works(at("app:hunter2@", right)).await;
@@ -302,9 +285,9 @@ async fn the_users_need_no_more_permission_on_the_server_and_one_on_the_sentinel
 
 #[tokio::test]
 async fn the_sentinels_and_the_server_use_tls() {
-    let (server, other) = (RedisServer::with_tls(), RedisServer::with_tls());
+    let [server, other] = [(); 2].map(|()| RedisServer::with_tls());
     let sentinel = SentinelServer::of(&server, 1);
-    let (ours, theirs) = (server.certificates(), other.certificates());
+    let [ours, theirs] = [&server, &other].map(RedisServer::certificates);
     let url = url("", &[&sentinel], "");
     let encrypted: SecretString = url.replace("redis+", "rediss+").into();
     let at = |authority| {
@@ -335,7 +318,7 @@ async fn a_change_that_too_few_replicas_confirm_is_kept() {
     refused.expect_err("the token is registered already");
     unconfirmed().await;
 
-    run(&server, "ACL SETUSER default -wait");
+    server.run("ACL SETUSER default -wait");
     keys.revoke("key").await;
     let reason = unconfirmed().await;
     assert!(reason.contains("NOPERM"), "{reason}");

@@ -1,26 +1,16 @@
 //! Keys, stores and directories for the tests.
 
-use std::{sync::Arc, time::Duration};
-
 use animal_store_adapter_kit::ApiKeyUseRecord;
-use animal_store_adapters_redis::{
-    RedisApiKeyDirectory, RedisApiKeyStore, RedisApiKeyUses, RedisEndpoint, RedisSettings,
-    RedisTls, diagnose,
-};
-pub(crate) use animal_store_app::test_support::key_changes::{add, revoke, rotate};
-use animal_store_app::{
-    ApiKey, ApiKeyChange, ApiKeyDigest, Finding,
-    ports::{ApiKeyDirectory, ApiKeyStore, ChangedApiKey, StoreFailure},
-};
-use animal_store_test_servers::{FaultProxy, RedisServer};
-use prometheus_client::{encoding::text::encode, registry::Registry};
-use tokio::task::JoinHandle;
+use animal_store_adapters_redis::{RedisApiKeyUses, diagnose};
+use animal_store_app::{ApiKeyDigest, Finding};
+use prometheus_client::encoding::text::encode;
 
-use crate::requests::{Accepted, Outcome, Refused, cached, wait_until};
+use crate::prelude::*;
 
 /// Long enough for any operation on a busy machine.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_mins(1);
 pub(crate) const LEASE: Duration = Duration::from_millis(400);
+pub(crate) const HOUR: Duration = Duration::from_hours(1);
 
 /// Settings with a short timeout and a short lease.
 pub(crate) fn settings() -> RedisSettings {
@@ -142,11 +132,6 @@ pub(crate) async fn find(
     directory.find(ApiKeyDigest::of(&token.into())).await
 }
 
-/// Runs a command that is given as one text.
-pub(crate) fn run(server: &RedisServer, command: &str) -> String {
-    server.command(&command.split(' ').collect::<Vec<_>>())
-}
-
 /// A server, a store, and a directory that reaches the server through a proxy.
 pub(crate) struct Proxied {
     pub(crate) directory: Arc<RedisApiKeyDirectory>,
@@ -216,7 +201,7 @@ impl Proxied {
 
     /// Number of lookups that the server executed.
     pub(crate) fn lookups(&self) -> u32 {
-        let counts = run(&self.server, "INFO commandstats");
+        let counts = self.server.run("INFO commandstats");
         let count = counts
             .lines()
             .find_map(|line| line.strip_prefix("cmdstat_hmget:calls=")?.split(',').next());

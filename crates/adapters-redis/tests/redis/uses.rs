@@ -1,19 +1,10 @@
 //! The record of uses in Redis. The unit tests of `ApiKeyUseRecord` have its rules.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use animal_store_app::{
-    from_milliseconds,
-    ports::{ApiKeyStore, ApiKeyUse, ApiKeyUses},
-    test_support::api_key_id,
-};
-use animal_store_test_servers::RedisServer;
-use prometheus_client::registry::Registry;
+use animal_store_app::from_milliseconds;
 
-use crate::{
-    requests::{Accepted, Refused, becomes, cached, changes_to},
-    setup::{Keys, Proxied, long_timeouts, metric, run},
-};
+use crate::prelude::*;
 
 const REQUESTS: &str = "shop:v1:uses:request";
 
@@ -28,11 +19,8 @@ pub(crate) async fn note(keys: &Keys, ids: &[&str]) -> [u64; 2] {
     drop(uses);
     writer_end.await.expect("the writer does not panic");
     ["written", "failed"].map(|result| {
-        let writes = metric(
-            &metrics,
-            &format!("use_writes_total{{result=\"{result}\"}}"),
-        );
-        writes.parse().expect("a whole number")
+        let series = format!("use_writes_total{{result=\"{result}\"}}");
+        metric(&metrics, &series).parse().expect("a whole number")
     })
 }
 
@@ -41,26 +29,21 @@ pub(crate) async fn note(keys: &Keys, ids: &[&str]) -> [u64; 2] {
 async fn a_write_moves_no_time_backwards_and_no_beginning() {
     let server = RedisServer::start();
     let keys = Keys::at(&server.url(), long_timeouts());
-    let (early, late) = (
-        keys.add("early", "token-a").await,
-        keys.add("late", "token-b").await,
-    );
-    let in_an_hour = SystemTime::now() + Duration::from_hours(1);
-    let seconds = in_an_hour
-        .duration_since(UNIX_EPOCH)
-        .expect("after 1970")
-        .as_secs();
-    run(&server, &format!("ZADD {REQUESTS} 60 early {seconds} late"));
-    run(&server, "ZADD shop:v1:uses:since 60 beginning");
+    for id in ["early", "late"] {
+        keys.add(id, id).await;
+    }
+    let in_an_hour = SystemTime::now() + HOUR;
+    let since_1970 = in_an_hour.duration_since(UNIX_EPOCH);
+    let seconds = since_1970.expect("after 1970").as_secs();
+    server.run(&format!("ZADD {REQUESTS} 60 early {seconds} late"));
+    server.run("ZADD shop:v1:uses:since 60 beginning");
     assert_eq!(note(&keys, &["early", "late"]).await, [1, 0]);
 
     let uses = keys.store.list_uses().await.expect("list the uses");
-    assert!(
-        uses.last(&early.id, ApiKeyUse::Request).expect("a use")
-            > in_an_hour - Duration::from_hours(2)
-    );
+    let last = |id| uses.last(&api_key_id(id), ApiKeyUse::Request);
+    assert!(last("early") > Some(in_an_hour - 2 * HOUR));
     assert_eq!(
-        uses.last(&late.id, ApiKeyUse::Request),
+        last("late"),
         Some(UNIX_EPOCH + Duration::from_secs(seconds))
     );
     assert_eq!(uses.since, Some(UNIX_EPOCH + Duration::from_mins(1)));
@@ -70,26 +53,20 @@ async fn a_write_moves_no_time_backwards_and_no_beginning() {
 async fn a_score_that_is_no_date_is_the_first_or_the_last_one() {
     let server = RedisServer::start();
     let keys = Keys::at(&server.url(), long_timeouts());
-    let (first, last) = (
-        keys.add("first", "token-a").await,
-        keys.add("last", "token-b").await,
-    );
-    let other = keys.add("other", "token-c").await;
-    run(
-        &server,
-        &format!("ZADD {REQUESTS} -inf first 60 other +inf last"),
-    );
+    for id in ["first", "other", "last"] {
+        keys.add(id, id).await;
+    }
+    server.run(&format!("ZADD {REQUESTS} -inf first 60 other +inf last"));
 
     let uses = keys.store.list_uses().await.expect("list the uses");
-    assert_eq!(uses.last(&first.id, ApiKeyUse::Request), Some(UNIX_EPOCH));
-    assert_eq!(
-        uses.last(&other.id, ApiKeyUse::Request),
-        Some(UNIX_EPOCH + Duration::from_mins(1))
-    );
-    assert_eq!(
-        uses.last(&last.id, ApiKeyUse::Request),
-        Some(from_milliseconds(i64::MAX))
-    );
+    for (id, expected) in [
+        ("first", UNIX_EPOCH),
+        ("other", UNIX_EPOCH + Duration::from_mins(1)),
+        ("last", from_milliseconds(i64::MAX)),
+    ] {
+        let last = uses.last(&api_key_id(id), ApiKeyUse::Request);
+        assert_eq!(last, Some(expected), "{id}");
+    }
 }
 
 #[tokio::test]

@@ -7,12 +7,14 @@ use animal_store_domain::Pet;
 use self::memory_storage::{Addition, MemoryStorage};
 use super::*;
 use crate::{
-    ApiKeyChange, ApiKeyDigest, AuditEntry, IdempotencyKey, NewToken, PetDigest,
+    AuditEntry, IdempotencyKey, PetDigest,
     ports::{
         ApiKeyChangeError, ChangedApiKey, IdempotencyRecord, MockApiKeyStore, StoreFailure,
         StoredPet,
     },
-    test_support::{api_key, api_key_id, new_pet, pet_named, stored_pet, stored_pets},
+    test_support::{
+        api_key, api_key_id, key_changes::add, new_pet, pet_named, stored_pet, stored_pets,
+    },
 };
 
 const PAGE: i64 = 10;
@@ -24,22 +26,19 @@ struct Stores {
 
 impl Stores {
     fn new(source: impl IntoIterator<Item = i64>, target: impl IntoIterator<Item = i64>) -> Self {
-        let stores = Self {
-            source: Arc::default(),
-            target: Arc::default(),
-        };
-        assert!(stores.source.add(stored_pets(source)) && stores.target.add(stored_pets(target)));
-        stores
+        Self {
+            source: MemoryStorage::of(source),
+            target: MemoryStorage::of(target),
+        }
     }
 
     async fn copy(&self) -> Result<CopySummary, CopyError> {
         let copy = CopyStore::new(self.source.clone(), self.target.clone(), None);
-        CopyStore {
+        let copy = CopyStore {
             page_size: usize::try_from(PAGE).unwrap(),
             ..copy
-        }
-        .execute()
-        .await
+        };
+        copy.execute().await
     }
 
     /// Copies, and returns the number of pets that were added to a target that is complete now.
@@ -74,11 +73,8 @@ async fn a_copy_adds_the_pets_that_the_target_lacks_with_ids_and_creation_times(
         assert_eq!(stores.complete().await, count.unsigned_abs());
     }
     let stores = Stores::new(1..=3 * PAGE, [1, 2, 4, PAGE + 7, 3 * PAGE]);
-    assert_eq!(
-        stores.complete().await,
-        3 * PAGE.unsigned_abs() - 5,
-        "the gaps are filled"
-    );
+    let added = stores.complete().await;
+    assert_eq!(added, 3 * PAGE.unsigned_abs() - 5, "the gaps are filled");
 }
 
 #[tokio::test]
@@ -183,18 +179,8 @@ async fn a_target_that_is_in_use_is_an_error() {
 
 /// Returns a store with these keys. It takes every key, or refuses all.
 fn api_key_store(ids: &[&str], is_writable: bool) -> Arc<MockApiKeyStore> {
-    let key = |id: &&str| {
-        let token = NewToken {
-            digest: ApiKeyDigest([0; 32]),
-            last_four: String::new(),
-            lifetime: None,
-        };
-        ApiKeyChange::Add(api_key(id), token)
-            .apply(None, None, SystemTime::UNIX_EPOCH)
-            .unwrap()
-            .unwrap()
-    };
-    let keys: Vec<_> = ids.iter().map(key).collect();
+    let key = |id: &&str| add(id, id, None).apply(None, None, SystemTime::UNIX_EPOCH);
+    let keys: Vec<_> = ids.iter().filter_map(|id| key(id).unwrap()).collect();
     let mut store = MockApiKeyStore::new();
     store.expect_list().returning(move || Ok(keys.clone()));
     let refusal = || Err(StoreFailure::Unavailable("not permitted".into()));
@@ -221,11 +207,10 @@ fn api_key_store(ids: &[&str], is_writable: bool) -> Arc<MockApiKeyStore> {
 }
 
 fn entry(id: &str) -> AuditEntry {
-    let (by, change) = ("root@host".to_owned(), "create".to_owned());
     AuditEntry {
         at: SystemTime::UNIX_EPOCH,
-        by,
-        change,
+        by: "root@host".to_owned(),
+        change: "create".to_owned(),
         key: api_key(id),
         expires: None,
         old_token_ends: None,

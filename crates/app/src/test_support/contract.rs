@@ -26,6 +26,8 @@ pub mod bulk_storage;
 pub mod idempotency;
 pub mod pet_repository;
 
+use std::time::{Duration, SystemTime};
+
 use animal_store_domain::{CategoryId, NewPet, PetName, PetStatus};
 
 const EVERY_STATUS: [Option<PetStatus>; 4] = [
@@ -50,6 +52,13 @@ fn various_pets() -> impl Iterator<Item = NewPet> {
         .map(|((name, category), status)| {
             NewPet::new(PetName::parse(&name).expect("a valid name"), category).with_status(status)
         })
+}
+
+/// The time without its fraction of a second.
+fn whole_second(time: SystemTime) -> SystemTime {
+    let since_1970 = time.duration_since(SystemTime::UNIX_EPOCH);
+    let seconds = since_1970.expect("after 1970").as_secs();
+    SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
 }
 
 /// Writes one test for each rule of a suite.

@@ -1,14 +1,6 @@
 //! The program in another year.
 
-use std::{fs, process::Command};
-
-use animal_store_test_servers::HttpClient;
-use tempfile::TempDir;
-
-use crate::{
-    pets::create_request,
-    program::{Program, TOKEN},
-};
+use crate::prelude::*;
 
 /// A library whose clock is ten years ahead.
 const LATER: &str = r"

@@ -1,6 +1,6 @@
 //! Help, version, and invalid command lines.
 
-use crate::program::Program;
+use crate::prelude::*;
 
 #[test]
 fn help_names_the_commands_and_options_and_is_a_success() {

@@ -1,15 +1,8 @@
 //! The sources of the configuration, `check-config`, and the report of a configuration that cannot be used.
 
-use std::{
-    fs::{self, Permissions},
-    net::TcpListener,
-    os::unix::fs::PermissionsExt,
-};
+use std::{fs::Permissions, os::unix::fs::PermissionsExt};
 
-use crate::{
-    program::{Exited, Program},
-    tls,
-};
+use crate::{prelude::*, tls};
 
 /// Asserts the value that `check-config` prints for a key, with its source.
 #[track_caller]

@@ -1,14 +1,6 @@
 //! `animal-store copy` and `animal-store backup`: what is copied, and what is refused. The rules are those of `app`.
 
-use animal_store_test_servers::RedisSpace;
-use tempfile::TempDir;
-
-use crate::{
-    keys::NewKey,
-    pets::{create_request, is_replay, keyed_create_request, pages, status},
-    program::Program,
-    store::{Store, odd_pets},
-};
+use crate::prelude::*;
 
 /// API keys that are part of the configuration.
 pub(crate) const MEMORY: &str = "backend = \"memory\"";
@@ -154,10 +146,8 @@ fn stores_that_cannot_be_copied_are_refused() {
 fn api_keys_move_to_redis_to_postgresql_and_back() {
     let [sqlite, postgres] = Store::each();
     let NewKey { token, id } = sqlite.create_key();
-    let space = RedisSpace::new();
-    let url = space.url();
-    let prefix = space.prefix();
-    let redis = format!("backend = \"redis\"\nredis.url = \"{url}\"\nredis.prefix = \"{prefix}\"");
+    let redis = RedisServer::start();
+    let redis = format!("backend = \"redis\"\nredis.url = \"{}\"", redis.url());
     let to_redis = || copy((&sqlite, FILE), (&postgres, &redis)).run();
     let copied = to_redis();
     copied

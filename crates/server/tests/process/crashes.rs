@@ -1,21 +1,13 @@
 //! Kills: of the first start, and of an instance that creates a pet. `adapters-sqlite/tests/sqlite/kills.rs` has those
 //! of two processes that create pets in one file with the same keys.
 
-use animal_store_test_servers::{PgDatabase, wait_until};
-
-use crate::{
-    pets::{is_replay, keyed_create_request, status},
-    postgres::Gate,
-    program::{Program, Running},
-    quickstart::token,
-    store::Store,
-};
+use crate::{postgres::Gate, prelude::*, quickstart::token};
 
 #[test]
 fn after_a_kill_of_the_first_start_the_next_one_works() {
     fn exists(store: &Store, suffix: &str) {
         let path = format!("{}{suffix}", store.path());
-        wait_until(|| std::fs::exists(&path).expect("a folder"));
+        wait_until(|| fs::exists(&path).expect("a folder"));
     }
     // The start is killed at once, when its file or log exists, when it listens, and when it has printed the key.
     let moments: [fn(&Store, &mut Running); 5] = [

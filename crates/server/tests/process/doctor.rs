@@ -1,20 +1,12 @@
 //! `animal-store doctor`: output and exit codes. The findings about a dependency are tested with its adapter.
 
-use std::{process::Command, time::UNIX_EPOCH};
-
-use animal_store_test_servers::{Certificates, PostgresServer, RedisServer};
-use serde_json::Value;
-
-use crate::{
-    program::{Exited, LONG_TIMEOUT, Program},
-    store::Store,
-};
+use crate::prelude::*;
 
 const DOCUMENTATION: &str = include_str!("../../../../docs/operations/run.md");
 
 /// A program with both dependencies.
 fn program(postgres: &str, redis: &str) -> Program {
-    Program::with_redis_url(redis)
+    Program::with_redis(redis)
         .set("storage.backend", "postgres")
         .set("storage.postgres.url", postgres)
         .set("storage.postgres.timeout", LONG_TIMEOUT)
@@ -36,9 +28,9 @@ fn assert_verdict(exited: &Exited, subject: &str, expected: &str) {
 fn a_healthy_setup_is_a_success_and_no_password_is_printed() {
     let postgres = PostgresServer::with(&["fsync=on"]);
     let options = "--appendonly yes --appendfsync always --requirepass top-secret";
-    let redis = RedisServer::with(&options.split(' ').collect::<Vec<_>>());
+    let redis = RedisServer::with(options);
     let run = |password: &str, line: &str| {
-        let postgres = postgres.url("postgres");
+        let postgres = postgres.url();
         let postgres = postgres.replace("postgres@", &format!("postgres:{password}@"));
         let redis = redis.url();
         let redis = redis.replace("redis://", &format!("redis://:{password}@"));
@@ -82,7 +74,7 @@ fn a_store_on_another_machine_without_checked_tls_is_a_finding_and_a_warning_of_
     for subject in ["postgres.encryption", "redis.encryption"] {
         assert_verdict(&exposed, subject, "warning");
     }
-    let mut running = Program::with_redis_url(redis).start();
+    let mut running = Program::with_redis(redis).start();
     running.wait_for_warning("does not require TLS");
     for exited in [exposed, running.terminate()] {
         exited.assert_lacks("top-secret");
@@ -99,7 +91,7 @@ fn a_dependency_that_is_unavailable_does_not_hide_the_other_one() {
     assert_verdict(&exited, "redis.connection", "ok");
     assert_verdict(exited.assert_code(1), "redis.persistence", "error");
 
-    let exited = doctor(&postgres.url("postgres"), "redis://127.0.0.1:1");
+    let exited = doctor(&postgres.url(), "redis://127.0.0.1:1");
     assert_verdict(&exited, "redis.connection", "error");
     assert_verdict(&exited, "postgres.connection", "ok");
     assert_verdict(exited.assert_code(1), "postgres.durability", "error");

@@ -1,12 +1,6 @@
 //! Limits of the process: a limit of open files that is too low for `http.max_connections`, and core dumps.
 
-use animal_store_test_servers::{HttpClient, PostgresServer, RawConnection, wait_until};
-use serde_json::json;
-
-use crate::{
-    pets::create_request,
-    program::{Program, assert_members, metric},
-};
+use crate::prelude::*;
 
 const LIMIT: usize = 400;
 
@@ -27,7 +21,7 @@ fn assert_managed(management: &HttpClient, ready: u16) {
 #[test]
 fn clients_cannot_take_the_files_of_other_parts() {
     let server = PostgresServer::start();
-    let program = Program::with_postgres(&server.url("postgres"));
+    let program = Program::with_postgres(&server.url());
     let program = program.set("storage.postgres.timeout", "1m");
     let mut running = with_limit(LIMIT, program).start();
     let event =
@@ -84,7 +78,7 @@ fn no_core_dump_is_written_whatever_the_limit_was() {
     let script = r#"ulimit -S -c "$(ulimit -H -c)" && exec "$@""#;
     let mut running = Program::with_key().run_by_shell(script).start();
     running.address();
-    let limits = std::fs::read_to_string(format!("/proc/{}/limits", running.pid()));
+    let limits = fs::read_to_string(format!("/proc/{}/limits", running.pid()));
     let limits = limits.expect("the process runs");
     let mut lines = limits.lines();
     let core = lines.find_map(|line| line.strip_prefix("Max core file size"));

@@ -1,11 +1,6 @@
 //! The examples of `docs/api.md` work as shown.
 
-use std::process::Command;
-
-use crate::{
-    pets::create_request,
-    program::{Program, TOKEN},
-};
+use crate::prelude::*;
 
 const GUIDE: &str = include_str!("../../../../docs/api.md");
 

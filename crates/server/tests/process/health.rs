@@ -1,8 +1,6 @@
 //! `animal-store health`: exit codes, and the line of a failure.
 
-use std::net::TcpListener;
-
-use crate::program::{Exited, Program};
+use crate::prelude::*;
 
 /// A timeout that does not pass on a busy machine.
 const LONG: &str = "15s";
@@ -22,7 +20,7 @@ fn only_a_ready_instance_is_a_success() {
         let exited = health(&listen, LONG);
         assert_eq!(exited.assert_success().stdout, [body], "{listen}");
     }
-    let mut running = Program::with_redis_url("redis://127.0.0.1:1").start();
+    let mut running = Program::with_redis("redis://127.0.0.1:1").start();
     let address = running.management_address().to_string();
     let body = r#"{"status":"unavailable","checks":{"storage":"ready","keys":"unavailable"}}"#;
     let error = format!("animal-store: not ready: {body}");

@@ -1,12 +1,6 @@
 //! The log contains the digest of an idempotency key, and never the key.
 
-use animal_store_test_servers::{FaultProxy, PgDatabase};
-use serde_json::json;
-
-use crate::{
-    pets::{create_request, keyed_create_request},
-    program::{Program, assert_members},
-};
+use crate::prelude::*;
 
 /// Part of every key, bare and as in a quoted string.
 const SECRET: &str = r#"secret-s"business"#;

@@ -1,17 +1,10 @@
 //! `animal-store keys`: output, exit code and effect of each command. The rules about keys are those of `app`.
 
-use animal_store_test_servers::{HttpClient, RedisServer, RedisSpace, wait_until};
-use serde_json::{Value, json};
-
-use crate::{
-    pets::status,
-    program::{Exited, Program, assert_members},
-    store::Store,
-};
+use crate::prelude::*;
 
 /// Program that runs `animal-store keys` with these arguments.
-pub(crate) fn keys(space: &RedisSpace, line: &str) -> Program {
-    Program::with_redis(space).args("keys").args(line)
+pub(crate) fn keys(redis: &RedisServer, line: &str) -> Program {
+    Program::with_redis(&redis.url()).args("keys").args(line)
 }
 
 /// A key that a command has created.
@@ -61,15 +54,15 @@ fn parse(list: &Exited) -> Vec<Value> {
 }
 
 #[track_caller]
-fn list(space: &RedisSpace) -> Vec<Value> {
-    parse(&keys(space, "list --json").run())
+fn list(redis: &RedisServer) -> Vec<Value> {
+    parse(&keys(redis, "list --json").run())
 }
 
 #[test]
 fn every_instance_follows_a_key_from_its_creation_to_its_revocation() {
-    let space = RedisSpace::new();
+    let redis = RedisServer::start();
     let postgres = Store::postgres();
-    follow(|| Program::with_redis(&space));
+    follow(|| Program::with_redis(&redis.url()));
     follow(|| postgres.with_own_keys());
 }
 
@@ -129,9 +122,9 @@ fn follow(program: impl Fn() -> Program) {
 
 #[test]
 fn a_token_from_elsewhere_is_registered_once_and_not_printed() {
-    let space = RedisSpace::new();
+    let redis = RedisServer::start();
     let register = |token: &str, label: &str| {
-        let create = keys(&space, "create --token-stdin --label").arg(label);
+        let create = keys(&redis, "create --token-stdin --label").arg(label);
         create.stdin(token).run()
     };
     let registered = register("from-elsewhere\r\n", "shop");
@@ -141,7 +134,7 @@ fn a_token_from_elsewhere_is_registered_once_and_not_printed() {
     assert_eq!(event["message"], "API key registered");
     let id = text(&event, "api_key");
     assert_eq!(audited(&register("from-elsewhere", "shop"))["api_key"], id);
-    let mut running = Program::with_redis(&space).start();
+    let mut running = Program::with_redis(&redis.url()).start();
     assert_eq!(status(running.address(), "from-elsewhere"), 200);
 
     for (input, label, reason) in [
@@ -152,7 +145,7 @@ fn a_token_from_elsewhere_is_registered_once_and_not_printed() {
         let refused = register(input, label);
         refused.assert_refused(1, &[reason]).assert_lacks(input);
     }
-    assert_eq!(list(&space).len(), 1);
+    assert_eq!(list(&redis).len(), 1);
 }
 
 #[test]
@@ -162,7 +155,7 @@ fn a_key_is_added_to_a_missing_file_only_with_create() {
         let reason = "animal-store.db: the file does not exist";
         let advice = "add --create to keys create";
         store.keys(line).assert_refused(1, &[reason, advice]);
-        let files = std::fs::read_dir(store.folder()).expect("a folder");
+        let files = fs::read_dir(store.folder()).expect("a folder");
         assert_eq!(files.count(), 0, "{line}");
     }
     store.create_key();
@@ -172,7 +165,7 @@ fn a_key_is_added_to_a_missing_file_only_with_create() {
 #[test]
 fn the_last_uses_of_a_key_are_listed_if_they_can_be_read() {
     let server = RedisServer::start();
-    let program = || Program::with_redis_url(&server.url());
+    let program = || Program::with_redis(&server.url());
     let keys = |line: &str| program().args("keys").args(line).succeed();
     let token = NewKey::printed(&keys("create --label x --scopes write")).token;
 
@@ -186,7 +179,7 @@ fn the_last_uses_of_a_key_are_listed_if_they_can_be_read() {
     listed.assert_has("earlier uses of API keys are unknown");
     listed.assert_has(r#""last_used": "20"#);
     listed.assert_has(r#""last_used_get_pet": "20"#);
-    server.command(&["ACL", "SETUSER", "default", "-zrange"]);
+    server.run("ACL SETUSER default -zrange");
     let listed = keys("list");
     listed.assert_has("the uses of the API keys cannot be read");
     assert_eq!(listed.stdout.len(), 2, "{listed:?}");
@@ -194,8 +187,8 @@ fn the_last_uses_of_a_key_are_listed_if_they_can_be_read() {
 
 #[test]
 fn a_command_that_cannot_be_executed_is_refused() {
-    let space = RedisSpace::new();
-    let key = NewKey::printed(&keys(&space, "create --label x").run());
+    let redis = RedisServer::start();
+    let key = NewKey::printed(&keys(&redis, "create --label x").run());
     for (line, code, reason) in [
         ("revoke unknown", 1, "no API key has the id unknown"),
         ("rotate a/b", 1, "1 to 64"),
@@ -205,17 +198,17 @@ fn a_command_that_cannot_be_executed_is_refused() {
         ("create --label x --expires-in 0s", 2, "from 1s to 100years"),
         (&format!("rotate {} --grace -1h", key.id), 2, "-1"),
     ] {
-        let refused = keys(&space, line).run();
+        let refused = keys(&redis, line).run();
         refused.assert_refused(code, &[reason]);
         refused.assert_lacks(&key.token);
     }
-    assert_eq!(list(&space).len(), 1);
+    assert_eq!(list(&redis).len(), 1);
     let memory = Program::with_key().args("keys list").run();
     memory.assert_refused(1, &["keys.backend is memory"]);
 
-    let server = RedisServer::with(&["--requirepass", "right"]);
+    let server = RedisServer::with("--requirepass right");
     let url = format!("redis://:top-secret@localhost:{}", server.port());
-    let wrong = Program::with_redis_url(&url).args("keys list").run();
+    let wrong = Program::with_redis(&url).args("keys list").run();
     wrong
         .assert_refused(1, &["WRONGPASS"])
         .assert_lacks("top-secret");
@@ -224,23 +217,22 @@ fn a_command_that_cannot_be_executed_is_refused() {
 /// The token of the new key is printed: it could not be used otherwise.
 #[test]
 fn a_change_that_no_replica_confirms_is_kept_and_is_not_a_success() {
-    let space = RedisSpace::new();
-    let create = keys(&space, "create --label new").set("keys.redis.wait_replicas", "1");
+    let redis = RedisServer::start();
+    let create = keys(&redis, "create --label new").set("keys.redis.wait_replicas", "1");
     let created = create.run();
     let last = created.assert_code(1).stderr.last().expect("a line");
     assert!(last.contains("the change is kept, but a fail-over can lose it"));
     assert_eq!(created.stdout.len(), 1, "{created:?}");
-    assert_eq!(list(&space)[0]["id"], audited(&created)["api_key"]);
+    assert_eq!(list(&redis)[0]["id"], audited(&created)["api_key"]);
 }
 
 /// The user of the service may not change keys.
 #[test]
 fn a_url_of_its_own_is_used_for_the_administration() {
     let server = RedisServer::start();
-    let user = "ACL SETUSER reader on >secret %R~* +client|tracking +exists +hmget +pttl";
-    server.command(&user.split(' ').collect::<Vec<_>>());
+    server.run("ACL SETUSER reader on >secret %R~* +client|tracking +exists +hmget +pttl");
     let url = format!("redis://reader:secret@localhost:{}", server.port());
-    let service = || Program::with_redis_url(&url);
+    let service = || Program::with_redis(&url);
     let program = || service().set("keys.redis.admin_url", &server.url());
     let create = "keys create --label x";
     service().args(create).run().assert_refused(1, &["NOPERM"]);
@@ -306,8 +298,8 @@ fn each_change_names_its_store_and_equal_labels_and_a_rotation_the_end_of_the_ol
     for exited in [created, again, rotated, rotated_at_once, revoked] {
         assert_eq!(changed_store(&exited), format!("sqlite {}", store.path()));
     }
-    let space = RedisSpace::new();
-    let changed = changed_store(&keys(&space, "create --label x").run());
+    let redis = RedisServer::start();
+    let changed = changed_store(&keys(&redis, "create --label x").run());
     assert!(changed.starts_with("redis "), "{changed}");
 }
 

@@ -1,9 +1,6 @@
 //! Standard output: the log and nothing else, one JSON object per line.
 
-use animal_store_test_servers::RawConnection;
-use serde_json::{Value, json};
-
-use crate::program::{Program, assert_members, lines, terminal};
+use crate::prelude::*;
 
 #[test]
 fn every_request_is_one_line() {

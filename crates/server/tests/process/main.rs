@@ -18,6 +18,7 @@ mod pets;
 mod pets_export;
 mod pets_import;
 mod postgres;
+mod prelude;
 mod program;
 mod quickstart;
 mod redis;

@@ -1,19 +1,12 @@
 //! Memory of the service if clients do not read their responses, and of commands over many pets.
 
-use std::{
-    cell::Cell,
-    fs::{self, File},
-    io::{BufWriter, Write},
-    net::SocketAddr,
-};
+use std::{cell::Cell, io::BufWriter};
 
-use animal_store_test_servers::{RawConnection, wait_until};
 use tempfile::NamedTempFile;
 
 use crate::{
     copy_store::{MEMORY, copy},
-    program::{Program, Running},
-    store::Store,
+    prelude::*,
     tls,
 };
 

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use animal_store_test_servers::{PgDatabase, RedisSpace};
-
-use crate::{program::Program, tls};
+use crate::{prelude::*, tls};
 
 const DOCUMENTATION: &str = include_str!("../../../../docs/metrics.md");
 
@@ -35,8 +33,8 @@ fn row(family: &str) -> String {
 #[test]
 fn the_document_lists_exactly_the_metrics_of_the_service() {
     let database = PgDatabase::new();
-    let space = RedisSpace::new();
-    let servers = Program::with_redis(&space)
+    let redis = RedisServer::start();
+    let servers = Program::with_redis(&redis.url())
         .set("storage.backend", "postgres")
         .set("storage.postgres.url", database.url());
     let mut found = BTreeSet::new();

@@ -1,11 +1,6 @@
 //! Requests about pets, with the API key [`TOKEN`].
 
-use std::net::SocketAddr;
-
-use animal_store_test_servers::{HttpClient, RawConnection, Request, Response};
-use serde_json::Value;
-
-use crate::program::TOKEN;
+use crate::prelude::*;
 
 fn client(address: SocketAddr) -> HttpClient {
     HttpClient::new(address).with_token(TOKEN)

@@ -1,8 +1,6 @@
 //! `animal-store pets export`: what is written, and what is left of a file that cannot be completed.
 
-use std::fs;
-
-use crate::store::{Store, odd_pets};
+use crate::prelude::*;
 
 #[test]
 fn an_export_has_each_pet_as_the_service_sends_it_and_can_be_imported() {
@@ -21,7 +19,7 @@ fn an_export_has_each_pet_as_the_service_sends_it_and_can_be_imported() {
 #[test]
 fn a_file_gets_its_name_when_it_is_complete_and_is_never_overwritten() {
     let store = Store::sqlite();
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = TempDir::new().expect("a folder");
     store.import(&odd_pets(3000).join("\n"));
     let path = folder.path().join("pets.ndjson");
     let export = || store.program().args("pets export").arg(&path);

@@ -1,18 +1,10 @@
 //! `animal-store pets import`: which lines are added, and what a repetition adds.
 
-use std::{
-    fs,
-    io::{PipeReader, PipeWriter, Write, pipe},
-};
+use std::io::{PipeReader, PipeWriter, pipe};
 
-use animal_store_test_servers::wait_until;
 use diesel::connection::SimpleConnection;
 
-use crate::{
-    program::{Exited, Program},
-    store::{Store, odd_pets, without_ids},
-    unread_output::full_pipe,
-};
+use crate::{prelude::*, unread_output::full_pipe};
 
 const BAD_LINES: &str = r#"{"name":"Rex","categoryId":1}
 {"name":" ","categoryId":1}
@@ -58,7 +50,7 @@ fn assert_counts(exited: &Exited, added: usize, present: usize, refused: usize) 
 fn a_repeated_import_adds_nothing() {
     let lines = odd_pets(1200);
     let text = lines.join("\n");
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = TempDir::new().expect("a folder");
     let path = folder.path().join("pets.ndjson");
     fs::write(&path, &text).expect("a file");
     for store in Store::each() {

@@ -1,14 +1,6 @@
 //! The program with PostgreSQL: start, migrations, permissions, and loss of the database.
 
-use std::net::SocketAddr;
-
-use animal_store_test_servers::{HttpClient, PgDatabase, PostgresServer, Response, wait_until};
-use serde_json::json;
-
-use crate::{
-    pets::{create_request, keyed_create_request},
-    program::{Program, TOKEN, assert_members},
-};
+use crate::prelude::*;
 
 fn list(address: SocketAddr) -> Response {
     HttpClient::new(address).with_token(TOKEN).get("/v1/pets")
@@ -106,7 +98,7 @@ fn a_table_of_pets_that_was_replaced_is_noticed_by_the_next_check_of_readiness()
 fn an_unavailable_postgresql_is_a_503_until_it_is_available() {
     let mut server = PostgresServer::start();
     server.stop();
-    let mut running = Program::with_postgres(&server.url("postgres")).start();
+    let mut running = Program::with_postgres(&server.url()).start();
     let address = running.address();
     let management = running.management();
     for response in [list(address), create(address), management.get("/ready")] {

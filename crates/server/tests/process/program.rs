@@ -12,7 +12,6 @@ use std::{
     process::{Command, Stdio},
 };
 
-use animal_store_test_servers::RedisSpace;
 use nix::pty::openpty;
 use tempfile::TempDir;
 
@@ -79,15 +78,11 @@ impl Program {
     }
 
     /// A program on free ports, with API keys in Redis.
-    pub(crate) fn with_redis_url(url: &str) -> Self {
+    pub(crate) fn with_redis(url: &str) -> Self {
         Self::new()
             .set("keys.backend", "redis")
             .set("keys.redis.url", url)
             .set("keys.redis.lease", LONG_TIMEOUT)
-    }
-
-    pub(crate) fn with_redis(space: &RedisSpace) -> Self {
-        Self::with_redis_url(space.url()).set("keys.redis.prefix", space.prefix())
     }
 
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {

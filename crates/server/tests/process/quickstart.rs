@@ -1,18 +1,6 @@
 //! The first start and later ones without any configuration, and starts without an API key.
 
-use std::{
-    fs::{self, File},
-    path::Path,
-};
-
-use animal_store_test_servers::{RedisSpace, wait_until};
-use serde_json::{Value, json};
-
-use crate::{
-    pets::status,
-    program::{Program, Running, assert_members, lines, paste, terminal},
-    store::Store,
-};
+use crate::prelude::*;
 
 /// What a later start prints before the command that creates a key.
 const CREATE_KEY: &str = "To create an API key: ";
@@ -159,8 +147,8 @@ fn no_key_is_created_if_standard_error_is_a_log_and_the_log_says_how_to_create_o
     }
     assert_eq!(store.list_keys(), ["[]"]);
 
-    let space = RedisSpace::new();
-    let mut running = Program::with_redis(&space).start();
+    let redis = RedisServer::start();
+    let mut running = Program::with_redis(&redis.url()).start();
     running.wait_for_text("to create a key: animal-store keys create --label NAME");
 }
 

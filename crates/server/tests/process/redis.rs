@@ -1,13 +1,6 @@
 //! The users of Redis that `docs/operations/redis.md` describes.
 
-use animal_store_test_servers::RedisServer;
-use tempfile::TempDir;
-
-use crate::{
-    keys::NewKey,
-    pets::status,
-    program::{Program, paste},
-};
+use crate::prelude::*;
 
 #[test]
 fn the_documented_users_of_redis_are_enough_and_survive_its_restart() {
@@ -21,10 +14,10 @@ fn the_documented_users_of_redis_are_enough_and_survive_its_restart() {
     paste(&recipe.join("\n").replace("/etc/redis/", ""), folder.path());
 
     let users = folder.path().join("users.acl");
-    let users = users.to_str().expect("UTF-8");
-    let mut server = RedisServer::with(&["--requirepass", "ignored", "--aclfile", users]);
+    let options = format!("--requirepass ignored --aclfile {}", users.display());
+    let mut server = RedisServer::with(&options);
     let port = server.port();
-    let program = |user: &str| Program::with_redis_url(&format!("redis://{user}@localhost:{port}"));
+    let program = |user: &str| Program::with_redis(&format!("redis://{user}@localhost:{port}"));
     for _ in 0..2 {
         let keys = |line: &str| {
             let program = program("animal-store-keys:KEYS_PASSWORD").args("keys");
@@ -40,9 +33,8 @@ fn the_documented_users_of_redis_are_enough_and_survive_its_restart() {
         running.terminate().assert_success();
         keys("list --json").assert_has(r#""last_used": "20"#);
         keys(&format!("revoke {}", old.id));
-        let login = "--user default --pass ADMIN_PASSWORD --no-auth-warning ACL LOAD";
-        let load: Vec<_> = login.split(' ').collect();
-        assert_eq!(server.command(&load), "OK");
+        let login = "--user default --pass ADMIN_PASSWORD --no-auth-warning";
+        assert_eq!(server.run(&format!("{login} ACL LOAD")), "OK");
         server.stop();
         server.start_again();
     }

@@ -1,11 +1,6 @@
 //! SIGHUP reloads the settings of the log, the limits of rates, and the origins of pages.
 
-use std::{fs, path::PathBuf};
-
-use animal_store_test_servers::{HttpClient, Response};
-use serde_json::{Value, json};
-
-use crate::program::{Exited, Program, Running, TOKEN, assert_members};
+use crate::prelude::*;
 
 const INVALID: &str = "SIGHUP: the configuration is invalid, nothing changes";
 const RELOADED: &str = "SIGHUP: these settings were reloaded";

@@ -1,6 +1,6 @@
 //! A backup that is used as a store: API keys that were revoked since then are valid again, and it says so.
 
-use crate::{keys::NewKey, pets::status, program::Program, store::Store};
+use crate::prelude::*;
 
 const WARNING: &str = "this store is a backup: API keys that were revoked since then are valid again, revoke them \
                        once more";

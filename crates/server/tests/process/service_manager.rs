@@ -2,10 +2,7 @@
 
 use std::os::unix::net::UnixDatagram;
 
-use animal_store_test_servers::HttpClient;
-use tempfile::TempDir;
-
-use crate::program::{DEADLINE, Program};
+use crate::prelude::*;
 
 /// Returns a socket for notifications, its folder, and a program that sends them there.
 fn managed() -> (UnixDatagram, TempDir, Program) {

@@ -1,18 +1,8 @@
 //! Shutdown by signals. Without the signal, a timeout or a delay that is longer than the test would apply.
 
-use std::{
-    fs::OpenOptions,
-    process::Command,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{fs::OpenOptions, thread};
 
-use animal_store_test_servers::{PostgresServer, RawConnection, wait_until};
-
-use crate::{
-    pets::{begin_create, create_request, status},
-    program::{Program, Running, TOKEN, metric, terminal},
-};
+use crate::prelude::*;
 
 /// The shell scripts need the programs on it.
 const PATH: &str = "/usr/bin:/bin";
@@ -25,7 +15,7 @@ fn start_with_drain_delay(delay: &str) -> Running {
 
 /// Starts a program over a server of PostgreSQL that may not respond for a minute.
 fn start_with_postgres(server: &PostgresServer, shutdown_timeout: &str) -> Running {
-    Program::with_postgres(&server.url("postgres"))
+    Program::with_postgres(&server.url())
         .set("storage.postgres.timeout", "1m")
         .set("shutdown.timeout", shutdown_timeout)
         .start()
@@ -107,7 +97,7 @@ fn sigterm_waits_for_the_drain_delay_while_ready_is_503_and_sigint_skips_it() {
 #[test]
 fn a_signal_during_the_start_ends_it_gracefully() {
     for signal in ["TERM", "INT"] {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = TempDir::new().expect("a folder");
         let pipe = folder.path().join("animal-store.toml");
         let made = Command::new("mkfifo").arg(&pipe).status();
         assert!(made.expect("mkfifo is installed").success());
@@ -137,7 +127,7 @@ fn sighup_ends_the_process_gracefully_if_its_terminal_has_hung_up() {
 }
 
 /// Starts a program by a script that makes a session on a terminal, which this test keeps open.
-fn start_in_session(script: &str) -> (Running, std::fs::File) {
+fn start_in_session(script: &str) -> (Running, fs::File) {
     let (shown, stdin) = terminal();
     let program = Program::with_key().run_by_shell(script).env("PATH", PATH);
     let mut running = program.standard_input(stdin).start();

@@ -1,19 +1,11 @@
 //! A listening socket that a service manager keeps and passes to each process (`LISTEN_FDS`).
 
 use std::{
-    net::{TcpListener, TcpStream, UdpSocket},
+    net::{TcpStream, UdpSocket},
     os::{fd::OwnedFd, unix::net::UnixListener},
-    time::Duration,
 };
 
-use animal_store_test_servers::HttpClient;
-use serde_json::json;
-use tempfile::TempDir;
-
-use crate::{
-    pets::status,
-    program::{Program, TOKEN, assert_members},
-};
+use crate::prelude::*;
 
 /// Passes this socket to the program as one of this number of sockets, all of them the same, as systemd does.
 fn with_sockets(program: Program, socket: impl Into<OwnedFd>, count: usize) -> Program {

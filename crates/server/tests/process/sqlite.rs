@@ -1,12 +1,6 @@
 //! The program with its default file, or with pets in memory: starts that fail, what the log says, and the retention.
 
-use animal_store_test_servers::wait_until;
-
-use crate::{
-    pets::{is_replay, keyed_create_request, status},
-    program::Program,
-    store::Store,
-};
+use crate::prelude::*;
 
 #[test]
 fn the_log_says_where_pets_and_keys_are_kept() {

@@ -1,19 +1,10 @@
 //! Stores that outlive the programs that use them.
 
-use std::{
-    path::Path,
-    sync::atomic::{AtomicUsize, Ordering},
-};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use animal_store_test_servers::PgDatabase;
 use diesel::{Connection, SqliteConnection, connection::SimpleConnection};
-use tempfile::TempDir;
 
-use crate::{
-    keys::NewKey,
-    pets::pages,
-    program::{Exited, LONG_TIMEOUT, Program},
-};
+use crate::prelude::*;
 
 /// A storage of pets, empty at first.
 pub(crate) enum Store {

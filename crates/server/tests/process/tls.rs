@@ -1,21 +1,8 @@
 //! TLS, with OpenSSL and curl as clients.
 
-use std::{
-    fs,
-    io::{ErrorKind, Write},
-    net::SocketAddr,
-    path::Path,
-    process::{Command, Stdio},
-};
+use std::io::ErrorKind;
 
-use animal_store_test_servers::{Certificates, HttpClient};
-use serde_json::json;
-use tempfile::tempdir;
-
-use crate::{
-    program::{Program, Running, assert_members, metric},
-    quickstart,
-};
+use crate::{prelude::*, quickstart};
 
 pub(crate) const GET: &str =
     "GET /v1/pets HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer process-token-1\r\n\r\n";
@@ -120,7 +107,7 @@ fn tls_1_2_and_1_3_are_accepted_and_older_versions_and_plain_http_are_refused() 
 #[test]
 fn authorities_of_clients_require_a_certificate_that_one_of_them_has_signed() {
     let server = Server::start(Path::new("authority.pem"));
-    let folder = tempdir().expect("a folder");
+    let folder = TempDir::new().expect("a folder");
     let strangers = Certificates::make(folder.path());
     let ours = &server.certificates;
     let strangers = with_certificate(&strangers.client, &strangers.client_key);
@@ -181,7 +168,7 @@ fn a_failed_handshake_is_logged_and_the_end_of_the_certificate_is_in_the_metrics
 /// The tests of `http1/src/warnings` own the rule.
 #[test]
 fn a_refused_certificate_of_a_client_is_one_warning() {
-    let folder = tempdir().expect("a folder");
+    let folder = TempDir::new().expect("a folder");
     let stranger = Certificates::make(folder.path());
     let server = Server::start(Path::new("authority.pem"));
     let certificate = with_certificate(&stranger.client, &stranger.client_key);

@@ -1,12 +1,9 @@
 //! Certificates are replaced while the service runs.
 
-use std::{fs, os::unix::fs::symlink, time::UNIX_EPOCH};
-
-use animal_store_test_servers::{Certificates, RawConnection};
-use serde_json::json;
+use std::os::unix::fs::symlink;
 
 use crate::{
-    program::{Exited, assert_members},
+    prelude::*,
     tls::{self, GET, has_response, s_client},
 };
 

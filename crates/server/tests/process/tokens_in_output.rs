@@ -1,13 +1,6 @@
 //! The life cycle of API keys at the log level `trace`, then a search for tokens in every output.
 
-use std::fs;
-
-use animal_store_test_servers::{HttpClient, RawConnection, RedisSpace};
-
-use crate::{
-    keys::{NewKey, keys},
-    program::{Exited, Program},
-};
+use crate::{keys::keys, prelude::*};
 
 /// The HTTP library refuses a request whose head ends so, and could log what it received.
 const REFUSED: [&str; 4] = [
@@ -19,15 +12,15 @@ const REFUSED: [&str; 4] = [
 
 #[test]
 fn no_token_is_in_a_log_an_error_a_list_a_process_list_or_redis() {
-    let space = RedisSpace::new();
-    let mut running = Program::with_redis(&space)
+    let redis = RedisServer::start();
+    let mut running = Program::with_redis(&redis.url())
         .set("log.filter", "trace")
         .start();
     let address = running.address();
     // Texts to search, each with its origin.
     let mut texts = vec![];
     let mut run = |line: &str, input: &str| -> Exited {
-        let program = keys(&space, line).set("log.filter", "trace");
+        let program = keys(&redis, line).set("log.filter", "trace");
         let exited = program.stdin(input).succeed();
         texts.push((line.to_owned(), exited.stderr.join("\n")));
         exited
@@ -38,13 +31,13 @@ fn no_token_is_in_a_log_an_error_a_list_a_process_list_or_redis() {
     let rotated = NewKey::printed(&run(&format!("rotate {}", created.id), "")).token;
     let lists = ["list", "list --json"].map(|line| run(line, "").stdout.join("\n"));
     texts.extend(lists.map(|list| ("a list".to_owned(), list)));
-    for name in space.names() {
+    for name in redis.run("KEYS *").lines() {
         let stored = if name.ends_with(":changes") {
-            space.command(&["ZRANGE", &name, "0", "-1"])
+            redis.run(&format!("ZRANGE {name} 0 -1"))
         } else {
-            space.command(&["HGETALL", &name])
+            redis.run(&format!("HGETALL {name}"))
         };
-        texts.push((name, stored));
+        texts.push((name.to_owned(), stored));
     }
 
     let mistyped = format!("{}x", &created.token[..60]);
@@ -70,7 +63,7 @@ fn no_token_is_in_a_log_an_error_a_list_a_process_list_or_redis() {
             }
         }
         if !is_revoked {
-            let revoke = keys(&space, &format!("revoke {}", created.id));
+            let revoke = keys(&redis, &format!("revoke {}", created.id));
             let exited = revoke.set("log.filter", "trace").succeed();
             texts.push(("revoke".to_owned(), exited.output()));
         }

@@ -3,15 +3,8 @@
 mod collector;
 mod outages;
 
-use std::net::SocketAddr;
-
-use animal_store_test_servers::{HttpClient, PgDatabase, Request};
-
 use self::collector::{Collector, Span};
-use crate::{
-    pets::{create_request, keyed_create_request},
-    program::{Program, TOKEN},
-};
+use crate::prelude::*;
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: &str = "00f067aa0ba902b7";

@@ -1,17 +1,11 @@
 //! Standard output and standard error that cannot be written, or that are pipes which are full and not read.
 
 use std::{
-    fs::File,
-    io::{self, PipeReader, PipeWriter, Write},
-    net::SocketAddr,
-    process::Stdio,
+    io::{PipeReader, PipeWriter},
     thread,
 };
 
-use crate::{
-    pets::status,
-    program::{Program, TOKEN, lines},
-};
+use crate::prelude::*;
 
 /// Keeps a pipe full until its reader is dropped.
 fn fill(mut pipe: PipeWriter) {

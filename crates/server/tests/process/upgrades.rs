@@ -1,15 +1,6 @@
 //! The program on a schema that a newer program has changed: `docs/operations/upgrading.md` has the rules.
 
-use std::net::SocketAddr;
-
-use animal_store_test_servers::{HttpClient, PgDatabase};
-use serde_json::json;
-
-use crate::{
-    pets::{create_request, is_replay, keyed_create_request, list_all},
-    program::assert_members,
-    store::Store,
-};
+use crate::prelude::*;
 
 /// One of each change that an expansion may make, with its record.
 const EXPANSION: &str = "

@@ -3,17 +3,13 @@
 
 use std::{
     env,
-    fs::{self, OpenOptions, Permissions},
-    io::Write,
+    fs::{OpenOptions, Permissions},
     os::unix::fs::{MetadataExt, PermissionsExt, chown},
-    path::{Path, PathBuf},
 };
 
-use animal_store_test_servers::Certificates;
 use nix::unistd::geteuid;
-use tempfile::TempDir;
 
-use crate::program::{Exited, Program, TOKEN};
+use crate::prelude::*;
 
 const ROOT: u32 = 0;
 /// The user of the service.

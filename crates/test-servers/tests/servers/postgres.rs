@@ -20,7 +20,7 @@ fn a_server_ends_with_the_test_process_and_leaves_no_files() {
             SERVER.port(),
             SERVER.socket_directory().display()
         );
-        SERVER.sql("postgres", "SELECT pg_sleep(1000)");
+        SERVER.sql("SELECT pg_sleep(1000)");
     }
     let name = thread::current()
         .name()

@@ -2,7 +2,7 @@ use std::{
     collections::BTreeMap,
     ops::Bound::{Excluded, Unbounded},
     sync::{
-        Mutex, MutexGuard,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
 };
@@ -44,6 +44,13 @@ struct Content {
 }
 
 impl MemoryStorage {
+    /// A storage with these pets.
+    pub(super) fn of(ids: impl IntoIterator<Item = i64>) -> Arc<Self> {
+        let storage = Self::default();
+        assert!(storage.add(stored_pets(ids)));
+        Arc::new(storage)
+    }
+
     fn content(&self) -> MutexGuard<'_, Content> {
         self.content.lock().unwrap()
     }
@@ -61,15 +68,13 @@ impl MemoryStorage {
     /// Adds pets, unless one of the ids is taken.
     pub(super) fn add(&self, pets: Vec<StoredPet>) -> bool {
         let mut content = self.content();
-        let is_free = pets
-            .iter()
-            .all(|stored| !content.pets.contains_key(&stored.pet.id()));
-        if is_free {
-            content
-                .pets
-                .extend(pets.into_iter().map(|stored| (stored.pet.id(), stored)));
+        let is_taken = |stored: &StoredPet| content.pets.contains_key(&stored.pet.id());
+        if pets.iter().any(is_taken) {
+            return false;
         }
-        is_free
+        let numbered = pets.into_iter().map(|stored| (stored.pet.id(), stored));
+        content.pets.extend(numbered);
+        true
     }
 }
 

@@ -1,15 +1,7 @@
 //! The export of traces: a collector that fails, and one that is reached over https.
 
-use std::{
-    net::TcpListener,
-    time::{Duration, Instant},
-};
-
-use animal_store_test_servers::{Certificates, RawConnection};
-use tempfile::TempDir;
-
 use super::{collector::Collector, list, requests, tracing};
-use crate::{program::Program, tls::GET};
+use crate::{prelude::*, tls::GET};
 
 fn endpoint(listener: &TcpListener) -> String {
     let address = listener.local_addr().expect("an address");

@@ -1,7 +1,7 @@
-use super::{HOUR, Keys, add, revoke, rotate, whole_second};
+use super::{HOUR, Keys, add, revoke, rotate};
 use crate::{
     ApiKeyChange, ApiKeyRefusal, AuditEntry,
-    test_support::{api_key, api_key_id},
+    test_support::{api_key, api_key_id, contract::whole_second},
 };
 use std::time::{Duration, SystemTime};
 

@@ -8,8 +8,18 @@ use super::{BulkAccess, id};
 use crate::{
     IdempotencyKey, PetDigest,
     ports::{AddPet, AddPetError, IdempotencyRecord, StoredPet},
-    test_support::{api_key_id, new_pet, pet_named, stored_pet},
+    test_support::{api_key_id, contract::whole_second, new_pet, pet_named, stored_pet},
 };
+
+impl BulkAccess {
+    /// The ids of the pets of all records, in ascending order.
+    async fn recorded_pets(&self) -> Vec<i64> {
+        let records = self.records().await;
+        let mut ids: Vec<_> = records.iter().map(|record| record.pet_id.get()).collect();
+        ids.sort_unstable();
+        ids
+    }
+}
 
 fn key(api_key: &str, text: &str) -> IdempotencyKey {
     IdempotencyKey::new(api_key_id(api_key), text)
@@ -17,17 +27,12 @@ fn key(api_key: &str, text: &str) -> IdempotencyKey {
 
 /// Returns the record of a pet named Rex with this id, which expires in an hour.
 fn record(key: IdempotencyKey, pet_id: i64) -> IdempotencyRecord {
-    let now = SystemTime::now()
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .expect("after 1970");
-    let expires_at = SystemTime::UNIX_EPOCH
-        + Duration::from_secs(now.as_secs() + 3600)
-        + Duration::from_millis(123);
+    let in_an_hour = whole_second(SystemTime::now() + Duration::from_hours(1));
     IdempotencyRecord {
         key,
         pet_digest: PetDigest::from_pet(&pet_named("Rex")),
         pet_id: id(pet_id),
-        expires_at,
+        expires_at: in_an_hour + Duration::from_millis(123),
     }
 }
 
@@ -49,14 +54,10 @@ pub async fn idempotency_records_are_returned_exactly_and_in_order(access: BulkA
 
 /// The first record stays, and the others of the batch are added.
 pub async fn a_record_with_a_key_that_exists_changes_nothing(access: BulkAccess) {
-    let (first, second) = (record(key("a", "1"), 1), record(key("a", "2"), 3));
-    access.add_records(std::slice::from_ref(&first)).await;
-    access
-        .add_records(&[record(key("a", "1"), 2), second.clone()])
-        .await;
-    let mut records = access.records().await;
-    records.sort_by_key(|record| record.pet_id);
-    assert_eq!(records, [first, second]);
+    access.add_records(&[record(key("a", "1"), 1)]).await;
+    let batch = [record(key("a", "1"), 2), record(key("a", "2"), 3)];
+    access.add_records(&batch).await;
+    assert_eq!(access.recorded_pets().await, [1, 3]);
 }
 
 /// A later record may have the same key.
@@ -65,37 +66,21 @@ pub async fn an_expired_record_is_not_returned_and_its_key_is_free(access: BulkA
         expires_at: SystemTime::now() - Duration::from_hours(1),
         ..record(key("a", "1"), 1)
     };
-    access
-        .add_records(&[expired, record(key("a", "2"), 2)])
-        .await;
-    assert_eq!(
-        access
-            .records()
-            .await
-            .iter()
-            .map(|record| record.pet_id)
-            .collect::<Vec<_>>(),
-        [id(2)]
-    );
+    let batch = [expired, record(key("a", "2"), 2)];
+    access.add_records(&batch).await;
+    assert_eq!(access.recorded_pets().await, [2]);
     access.add_records(&[record(key("a", "1"), 3)]).await;
-    let mut pet_ids: Vec<_> = access
-        .records()
-        .await
-        .iter()
-        .map(|record| record.pet_id)
-        .collect();
-    pet_ids.sort();
-    assert_eq!(pet_ids, [id(2), id(3)]);
+    assert_eq!(access.recorded_pets().await, [2, 3]);
 }
 
 /// Another pet with the same key is refused.
 pub async fn an_added_record_replays_its_pet(access: BulkAccess) {
-    access
-        .add([StoredPet {
-            pet: Pet::new(id(7), pet_named("Rex")),
-            ..stored_pet(7)
-        }])
-        .await;
+    let pet = Pet::new(id(7), pet_named("Rex"));
+    let stored = StoredPet {
+        pet,
+        ..stored_pet(7)
+    };
+    access.add([stored]).await;
     access.add_records(&[record(key("a", "1"), 7)]).await;
     let request = AddPet {
         pet: pet_named("Rex"),
@@ -104,17 +89,13 @@ pub async fn an_added_record_replays_its_pet(access: BulkAccess) {
     let added = access.pets.add(request.clone()).await.expect("add");
     assert!(added.replayed && added.pet.id() == id(7), "{added:?}");
 
-    let other = access
-        .pets
-        .add(AddPet {
-            pet: new_pet(),
-            ..request
-        })
-        .await;
-    assert!(
-        matches!(other, Err(AddPetError::IdempotencyMismatch)),
-        "{other:?}"
-    );
+    let other = AddPet {
+        pet: new_pet(),
+        ..request
+    };
+    let refused = access.pets.add(other).await;
+    let is_refused = matches!(refused, Err(AddPetError::IdempotencyMismatch));
+    assert!(is_refused, "{refused:?}");
     assert_eq!(access.ids().await, [7]);
 }
 
@@ -129,10 +110,8 @@ pub async fn a_snapshot_contains_records_of_the_repository(access: BulkAccess) {
     let [record] = &records[..] else {
         panic!("{records:?}")
     };
-    assert_eq!(
-        (&record.key, record.pet_id),
-        (&key("a", "1"), added.pet.id())
-    );
+    assert_eq!(record.key, key("a", "1"));
+    assert_eq!(record.pet_id, added.pet.id());
     assert_eq!(record.pet_digest, PetDigest::from_pet(&new_pet()));
     let lifetime = record
         .expires_at
