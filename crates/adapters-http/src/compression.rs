@@ -170,32 +170,32 @@ mod tests {
     #[test]
     fn gzip_is_used_if_the_client_prefers_it_and_an_invalid_item_or_a_header_that_is_not_ascii_is_ignored()
      {
-        for (value, preferred) in [
-            ("gZip;Q=1", true),
-            ("gzip;q=0.001", true),
-            ("br;q=1.0, gzip;q=0.8, *;q=0.1", true),
-            ("gzip;q=0.6,identity;q=0.5", true),
-            ("gzip, identity", true),
-            ("identity;q=0, gzip;q=0.1", true),
-            ("", false),
-            ("identity", false),
-            ("*;q=0.5", false),
-            ("br, deflate", false),
-            ("gzip;q=0, *", false),
-            ("gzip;q=0.5, identity;q=0.8", false),
-            ("identity;q=0, gzip;q=0", false),
-            ("gzip;q=-1", false),
-            ("br;q=9, gzip", true),
-            (";;;,gzip", true),
-            (",gzip", true),
-            ("gzip, ,", true),
-            (" ,,gzip,,br;q=0.1", true),
+        for value in [
+            "gZip;Q=1",
+            "gzip;q=0.001",
+            "br;q=1.0, gzip;q=0.8, *;q=0.1",
+            "gzip;q=0.6,identity;q=0.5",
+            "gzip, identity",
+            "identity;q=0, gzip;q=0.1",
+            "br;q=9, gzip",
+            ";;;,gzip",
+            ",gzip",
+            "gzip, ,",
+            " ,,gzip,,br;q=0.1",
         ] {
-            assert_eq!(
-                prefers_gzip(&accepting(&[value.as_bytes()])),
-                preferred,
-                "{value:?}"
-            );
+            assert!(prefers_gzip(&accepting(&[value.as_bytes()])), "{value:?}");
+        }
+        for value in [
+            "",
+            "identity",
+            "*;q=0.5",
+            "br, deflate",
+            "gzip;q=0, *",
+            "gzip;q=0.5, identity;q=0.8",
+            "identity;q=0, gzip;q=0",
+            "gzip;q=-1",
+        ] {
+            assert!(!prefers_gzip(&accepting(&[value.as_bytes()])), "{value:?}");
         }
         assert!(prefers_gzip(&accepting(&[b"br", b"gzip"])));
         for values in [

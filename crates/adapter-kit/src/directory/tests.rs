@@ -1,189 +1,27 @@
-use std::{
-    io::{self, PipeReader},
-    sync::Mutex,
-};
+mod world;
 
-use animal_store_app::test_support::api_key;
-use tokio::{
-    sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
-    task::{JoinHandle, yield_now},
-    time::advance,
-};
-use tracing::subscriber::{DefaultGuard, set_default};
+use std::io;
 
+use tokio::{task::yield_now, time::advance};
+
+use self::world::*;
 use super::*;
-
-type Check = Result<Option<KeyDelta>, String>;
-
-const INTERVAL: Duration = Source::INTERVAL;
-
-/// The clock of the store, which always shows the same time.
-const NOW: SystemTime = SystemTime::UNIX_EPOCH;
-
-/// A store whose checks have the results that a test sends.
-struct Source {
-    results: UnboundedReceiver<Check>,
-    known: Arc<Mutex<Vec<Option<i64>>>>,
-}
-
-impl KeySource for Source {
-    const INTERVAL: Duration = Duration::from_millis(50);
-    const TRUST: Duration = Duration::from_millis(100);
-
-    fn address(&self) -> String {
-        "store".to_owned()
-    }
-
-    async fn check(&mut self, known: Option<&KeyState>) -> Result<KeyCheck, String> {
-        let known = known.map(|known| known.version);
-        self.known.lock().unwrap().push(known);
-        let delta = self
-            .results
-            .recv()
-            .await
-            .expect("the test has the sender")?;
-        Ok(KeyCheck { now: NOW, delta })
-    }
-}
-
-struct Test {
-    directory: Arc<ApiKeySnapshot>,
-    checks: UnboundedSender<Check>,
-    known: Arc<Mutex<Vec<Option<i64>>>>,
-    registry: Registry,
-}
-
-impl Test {
-    fn start() -> Self {
-        let (checks, results) = unbounded_channel();
-        let known = Arc::default();
-        let source = Source {
-            results,
-            known: Arc::clone(&known),
-        };
-        let mut registry = Registry::default();
-        let (directory, task) =
-            ApiKeySnapshot::new(source, Duration::from_millis(500), &mut registry);
-        tokio::spawn(task);
-        Self {
-            directory: Arc::new(directory),
-            checks,
-            known,
-            registry,
-        }
-    }
-
-    /// Asks for a check, ends it with this result, and waits until the task has seen that.
-    async fn check(&self, result: Check) {
-        self.directory.demand.ask();
-        self.checks.send(result).unwrap();
-        for _ in 0..3 {
-            yield_now().await;
-        }
-    }
-
-    async fn find(&self, number: u8) -> Result<Option<Arc<ApiKey>>, StoreFailure> {
-        self.directory.find(digest(number)).await
-    }
-
-    async fn id(&self, number: u8) -> Option<String> {
-        let found = self.find(number).await.unwrap();
-        found.map(|key| key.id.to_string())
-    }
-
-    /// Begins a lookup of the token 1.
-    fn lookup(&self) -> JoinHandle<Option<Arc<ApiKey>>> {
-        let directory = Arc::clone(&self.directory);
-        tokio::spawn(async move { directory.find(digest(1)).await.unwrap() })
-    }
-
-    /// The number of checks that have begun.
-    fn begun(&self) -> usize {
-        self.known.lock().unwrap().len()
-    }
-
-    fn metric(&self, sample: &str) -> u64 {
-        let mut text = String::new();
-        prometheus_client::encoding::text::encode(&mut text, &self.registry).unwrap();
-        let value = text.lines().find_map(|line| line.strip_prefix(sample));
-        let value = value.unwrap_or_else(|| panic!("{text}"));
-        value.trim().parse().unwrap()
-    }
-}
-
-fn digest(number: u8) -> ApiKeyDigest {
-    ApiKeyDigest([number; 32])
-}
-
-fn key(id: &str, tokens: &[u8]) -> StoredKey {
-    let tokens = tokens.iter().map(|number| StoredToken {
-        digest: digest(*number),
-        expires: None,
-    });
-    StoredKey {
-        id: id.to_owned(),
-        key: Ok(Arc::new(api_key(id))),
-        tokens: tokens.collect(),
-    }
-}
-
-fn invalid(id: &str, tokens: &[u8]) -> StoredKey {
-    StoredKey {
-        key: Err("the label is malformed".to_owned()),
-        ..key(id, tokens)
-    }
-}
-
-/// A key with one token, which ends at this time of the store.
-fn ending(id: &str, token: u8, end: SystemTime) -> StoredKey {
-    StoredKey {
-        tokens: vec![StoredToken {
-            digest: digest(token),
-            expires: Some(end),
-        }],
-        ..key(id, &[])
-    }
-}
-
-/// Sends the log of this thread to a pipe.
-fn log() -> (PipeReader, DefaultGuard) {
-    let (reader, writer) = io::pipe().unwrap();
-    let subscriber = tracing_subscriber::fmt()
-        .with_ansi(false)
-        .without_time()
-        .with_writer(Mutex::new(writer));
-    (reader, set_default(subscriber.finish()))
-}
-
-/// The first version has all keys.
-fn delta(version: i64, keys: impl Into<Vec<StoredKey>>) -> KeyDelta {
-    let state = KeyState {
-        version,
-        mark: Vec::new(),
-        counts: KeyCounts::default(),
-    };
-    KeyDelta {
-        state,
-        keys: keys.into(),
-        is_complete: version == 1,
-    }
-}
 
 #[tokio::test(start_paused = true)]
 async fn only_the_changed_keys_are_replaced() {
     let test = Test::start();
     let first = [key("a", &[1, 2]), key("b", &[3])];
-    test.check(Ok(Some(delta(1, first)))).await;
+    test.read(1, first).await;
     advance(INTERVAL).await;
     // A token may move to another key, and a key may be revoked.
     let second = [key("c", &[2]), key("a", &[1]), key("b", &[])];
-    test.check(Ok(Some(delta(2, second)))).await;
+    test.read(2, second).await;
     let ids = [test.id(1).await, test.id(2).await, test.id(3).await];
     assert_eq!(ids, [Some("a".into()), Some("c".into()), None]);
     advance(INTERVAL).await;
     test.check(Ok(None)).await;
     advance(INTERVAL).await;
-    test.check(Ok(Some(delta(1, [key("d", &[3])])))).await;
+    test.read(1, [key("d", &[3])]).await;
     let ids = [test.id(1).await, test.id(3).await];
     assert_eq!(ids, [None, Some("d".into())]);
     let known = [None, Some(1), Some(2), Some(2)];
@@ -196,19 +34,17 @@ async fn differences_are_logged_once_for_each_key() {
     let (reader, guard) = log();
     let test = Test::start();
     let first = [key("a", &[1]), key("b", &[2]), ending("e", 5, NOW)];
-    test.check(Ok(Some(delta(1, first)))).await;
+    test.read(1, first).await;
     advance(INTERVAL).await;
     let invalid = || invalid("c", &[3, 4]);
     // A key may be added and revoked between two checks.
     let changed = [key("b", &[]), invalid(), key("x", &[])];
-    test.check(Ok(Some(delta(2, changed)))).await;
+    test.read(2, changed).await;
     advance(INTERVAL).await;
     // A token that expired may be gone.
-    test.check(Ok(Some(delta(1, [key("a", &[1]), invalid()]))))
-        .await;
+    test.read(1, [key("a", &[1]), invalid()]).await;
     advance(INTERVAL).await;
-    test.check(Ok(Some(delta(1, [invalid(), key("d", &[1])]))))
-        .await;
+    test.read(1, [invalid(), key("d", &[1])]).await;
     drop(guard);
     let log = io::read_to_string(reader).unwrap();
     let line = |id: &str, tokens: u8| {
@@ -249,7 +85,7 @@ async fn a_lookup_trusts_no_check_that_began_too_long_ago() {
     yield_now().await;
     // The check takes a while.
     advance(Duration::from_millis(60)).await;
-    test.check(Ok(Some(delta(1, [key("a", &[1])])))).await;
+    test.read(1, [key("a", &[1])]).await;
     advance(Duration::from_millis(39)).await;
     assert_eq!(test.id(1).await.as_deref(), Some("a"));
     advance(Duration::from_millis(1)).await;
@@ -262,7 +98,7 @@ async fn a_lookup_trusts_no_check_that_began_too_long_ago() {
 #[tokio::test(start_paused = true)]
 async fn after_a_failed_check_lookups_fail_as_soon_as_the_trust_ends_and_until_one_succeeds() {
     let test = Test::start();
-    test.check(Ok(Some(delta(1, [key("a", &[1])])))).await;
+    test.read(1, [key("a", &[1])]).await;
     advance(INTERVAL).await;
     test.check(Err("no such table".to_owned())).await;
     assert_eq!(test.id(1).await.as_deref(), Some("a"));
@@ -279,7 +115,7 @@ async fn after_a_failed_check_lookups_fail_as_soon_as_the_trust_ends_and_until_o
 async fn an_invalid_key_fails_the_lookups_of_its_tokens_only_and_an_expired_token_has_none() {
     let test = Test::start();
     let keys = [invalid("a", &[1]), key("b", &[2]), ending("c", 3, NOW)];
-    test.check(Ok(Some(delta(1, keys)))).await;
+    test.read(1, keys).await;
     assert!(matches!(test.find(1).await, Err(StoreFailure::Corrupt(_))));
     let ids = [test.id(2).await, test.id(3).await];
     assert_eq!(ids, [Some("b".into()), None]);
@@ -292,7 +128,7 @@ async fn an_invalid_key_fails_the_lookups_of_its_tokens_only_and_an_expired_toke
 async fn a_token_expires_by_the_clock_of_the_store() {
     let test = Test::start();
     let ends = ending("a", 1, NOW + INTERVAL);
-    test.check(Ok(Some(delta(1, [ends])))).await;
+    test.read(1, [ends]).await;
     advance(INTERVAL * 9 / 10).await;
     assert_eq!(test.id(1).await.as_deref(), Some("a"));
     advance(INTERVAL / 10).await;
@@ -303,7 +139,7 @@ async fn a_token_expires_by_the_clock_of_the_store() {
 async fn without_lookups_nothing_is_checked_and_the_next_lookup_waits_for_one_check() {
     let test = Test::start();
     let first = delta(1, [key("a", &[1])]);
-    test.checks.send(Ok(Some(first))).unwrap();
+    test.send(Ok(Some(first)));
     sleep(Duration::from_hours(1)).await;
     assert_eq!(test.begun(), 1);
     let lookup = test.lookup();
@@ -311,7 +147,7 @@ async fn without_lookups_nothing_is_checked_and_the_next_lookup_waits_for_one_ch
     assert!(test.begun() == 2 && !lookup.is_finished());
     // The key was revoked in this hour.
     let second = delta(2, [key("a", &[])]);
-    test.checks.send(Ok(Some(second))).unwrap();
+    test.send(Ok(Some(second)));
     assert_eq!(lookup.await.unwrap(), None);
 }
 
@@ -320,10 +156,10 @@ async fn the_first_check_after_a_time_without_lookups_is_repeated_if_it_fails() 
     let test = Test::start();
     let failed = "the connection ended".to_owned();
     let first = delta(1, [key("a", &[1])]);
-    test.checks.send(Ok(Some(first))).unwrap();
+    test.send(Ok(Some(first)));
     sleep(INTERVAL * 2).await;
-    test.checks.send(Err(failed)).unwrap();
-    test.checks.send(Ok(None)).unwrap();
+    test.send(Err(failed));
+    test.send(Ok(None));
     assert_eq!(test.id(1).await.as_deref(), Some("a"));
 }
 
@@ -333,10 +169,10 @@ async fn a_lookup_asks_again_after_a_check_that_took_longer_than_the_trust() {
     let lookup = test.lookup();
     sleep(Source::TRUST).await;
     let first = delta(1, [key("a", &[1])]);
-    test.checks.send(Ok(Some(first))).unwrap();
+    test.send(Ok(Some(first)));
     sleep(INTERVAL).await;
     assert!(!lookup.is_finished());
-    test.checks.send(Ok(None)).unwrap();
+    test.send(Ok(None));
     assert!(lookup.await.unwrap().is_some());
 }
 
@@ -345,7 +181,7 @@ async fn a_lookup_asks_again_after_a_check_that_took_longer_than_the_trust() {
 async fn pauses_between_failed_checks_grow_and_are_short_again_after_a_success() {
     let test = Test::start();
     for _ in 0..40 {
-        test.checks.send(Err("refused".to_owned())).unwrap();
+        test.send(Err("refused".to_owned()));
     }
     sleep(Duration::from_secs(10)).await;
     let checks = test.begun();

@@ -71,26 +71,32 @@ mod tests {
         let admits = |target, host, version| {
             Hosts::OfThisMachine.admit(request(target, host, version).head())
         };
-        for (host, expected) in [
-            ("127.0.0.1", true),
-            ("127.0.0.1:8081", true),
-            ("10.0.0.11:8081", true),
-            ("[::1]", true),
-            ("[::1]:8081", true),
-            ("localhost", true),
-            ("LocalHost:8081", true),
-            ("localhost:", true),
-            ("", false),
-            ("store.example", false),
-            ("store.example:8081", false),
-            ("localhost.store.example", false),
-            ("127.0.0.1.store.example", false),
-            ("store", false),
-            ("127.1", false),
-            ("localhost:80:80", false),
+        for host in [
+            "127.0.0.1",
+            "127.0.0.1:8081",
+            "10.0.0.11:8081",
+            "[::1]",
+            "[::1]:8081",
+            "localhost",
+            "LocalHost:8081",
+            "localhost:",
         ] {
             for version in [Version::HTTP_10, Version::HTTP_11] {
-                assert_eq!(admits("/metrics", Some(host), version), expected, "{host}");
+                assert!(admits("/metrics", Some(host), version), "{host}");
+            }
+        }
+        for host in [
+            "",
+            "store.example",
+            "store.example:8081",
+            "localhost.store.example",
+            "127.0.0.1.store.example",
+            "store",
+            "127.1",
+            "localhost:80:80",
+        ] {
+            for version in [Version::HTTP_10, Version::HTTP_11] {
+                assert!(!admits("/metrics", Some(host), version), "{host}");
             }
         }
         assert!(admits("/metrics", None, Version::HTTP_10));

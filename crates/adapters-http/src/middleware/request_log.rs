@@ -181,10 +181,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_user_agent_ends_before_the_first_deceptive_character() {
+    fn a_user_agent_ends_before_the_first_deceptive_character_and_after_128_bytes() {
+        let long = "x".repeat(200);
+        let cut = format!("{}ü", &long[..127]);
         for (sent, logged) in [
             ("shop/1", "shop/1"),
             ("Bücher/1", "Bücher/1"),
+            ("curl \"quoted\" \u{1f600}", "curl \"quoted\" \u{1f600}"),
+            ("shop\t/1", "shop"),
+            (&long, &long[..128]),
+            (&cut, &long[..127]),
             ("shop\u{61c}/1", "shop"),
             ("shop\u{202e}/1", "shop"),
             ("shop\u{2029}/1", "shop"),

@@ -1,4 +1,4 @@
-//! The limits on requests in flight and on connections, with a request that is kept in flight by the lookup of its API key.
+//! The limit on requests in flight, with a request that is kept in flight by the lookup of its API key.
 
 use std::num::NonZeroU32;
 
@@ -74,20 +74,4 @@ fn an_overload_comes_before_the_failures_of_an_address_and_after_preflights() {
     anonymous("OPTIONS")
         .assert_status(200)
         .assert_header("Access-Control-Allow-Origin", Some(SHOP));
-}
-
-#[test]
-fn connections_beyond_the_bound_are_served_when_others_end() {
-    let slow = SlowService::start(|settings| {
-        settings.connections.workers = 1;
-        settings.connections.max_connections = 1;
-    });
-    let mut stalled = stall(&slow);
-    let service = &slow.service;
-    let mut waiting = service.request("GET", "").begin().expect("a connection");
-    wait_until(|| service.has_metric("http_connections_open 2"));
-
-    slow.release();
-    stalled.response().assert_status(200);
-    waiting.response().assert_status(200);
 }

@@ -60,16 +60,6 @@ fn repository() -> MockPetRepository {
 fn a_log_line_explains_a_failure() {
     log_to_memory();
     let service = Service::start(repository(), any_key());
-    let send = |id: &str, path: &str, user_agent: &str| {
-        let request = service
-            .request("GET", path)
-            .header("X-Request-Id", id)
-            .header("User-Agent", user_agent);
-        request
-            .header("X-Forwarded-For", "192.0.2.1, 203.0.113.7")
-            .send()
-    };
-
     let cause = "the store contains an invalid entry: status 7";
     for (id, status, expected) in [
         (
@@ -93,8 +83,12 @@ fn a_log_line_explains_a_failure() {
             json!({ "level": "ERROR", "code": "overloaded", "shed": "storage_queue", "cause": null }),
         ),
     ] {
-        let path = format!("/{id}");
-        send(id, &path, "").assert_status(status);
+        let request = service
+            .request("GET", &format!("/{id}"))
+            .header("X-Request-Id", id)
+            .header("User-Agent", "")
+            .header("X-Forwarded-For", "192.0.2.1, 203.0.113.7");
+        request.send().assert_status(status);
         assert_line(id, &expected);
         assert_line(
             id,
@@ -103,22 +97,6 @@ fn a_log_line_explains_a_failure() {
                 "api_key": "key", "api_key_label": "label of key", "user_agent": null,
             }),
         );
-    }
-
-    let long = "x".repeat(200);
-    let cut = format!("{}ü", &long[..127]);
-    for (id, given, logged) in [
-        (
-            "81",
-            "curl/8.5.0 \"quoted\" \u{1f600}",
-            "curl/8.5.0 \"quoted\" \u{1f600}",
-        ),
-        ("83", "a\tb", "a"),
-        ("85", &long, &long[..128]),
-        ("86", &cut, &long[..127]),
-    ] {
-        send(id, "/73", given).assert_status(404);
-        assert_line(id, &json!({ "user_agent": logged }));
     }
 }
 

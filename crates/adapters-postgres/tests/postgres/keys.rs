@@ -70,23 +70,6 @@ async fn ends_in_time(directory: &ApiKeySnapshot, token: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_that_is_revoked_elsewhere_is_refused_in_time() {
-    in_both_modes(&settings(), async |settings| {
-        let database = PgDatabase::new();
-        let elsewhere = keys_of(database.url(), settings.clone()).await;
-        let directory = directory_of(&api_key_store(endpoint(database.url()), settings));
-        for id in ["a", "b", "c"] {
-            add(&elsewhere, &[id]).await;
-            wait_for(&directory, id, true).await;
-            revoke(&elsewhere, id).await;
-            ends_in_time(&directory, id).await;
-            assert!(!is_accepted(&directory, id).await);
-        }
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn without_responses_the_keys_are_trusted_for_a_moment_only() {
     let server = PostgresServer::start();
     let keys = keys_of(&server.url(), short_timeout()).await;

@@ -5,6 +5,7 @@ mod connections;
 mod contract;
 mod corrupt;
 mod diagnosis;
+mod fake_sentinel;
 mod in_flight;
 mod links;
 mod lookups;

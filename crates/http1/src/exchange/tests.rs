@@ -16,6 +16,7 @@ use crate::{
 };
 
 const HEAD: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+const GET_LARGE: &str = "GET /large HTTP/1.1\r\nHost: a\r\n\r\n";
 const TIMEOUT: Duration = Duration::from_secs(10);
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -59,6 +60,10 @@ async fn respond(request: Request) -> Result<Response<BoxBody>, Response<BoxBody
     Ok(Response::ok().set_body(BoxBody::new(body.freeze())))
 }
 
+async fn send(client: &mut DuplexStream, bytes: impl AsRef<[u8]>) {
+    client.write_all(bytes.as_ref()).await.unwrap();
+}
+
 async fn response(client: &mut DuplexStream) -> String {
     let mut text = Vec::new();
     while !text.ends_with(b"\r\n\r\n") {
@@ -78,15 +83,14 @@ async fn response(client: &mut DuplexStream) -> String {
 async fn a_body_has_arrived_before_the_application_gets_its_request() {
     let (mut client, _serving) = Worker::new(1).connect(4096).await;
     for _ in 0..2 {
-        client
-            .write_all(b"POST /unread HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nabc")
-            .await
-            .unwrap();
-        assert!(
-            timeout(TIMEOUT / 2, response(&mut client)).await.is_err(),
-            "the body is incomplete"
-        );
-        client.write_all(b"d").await.unwrap();
+        send(
+            &mut client,
+            "POST /unread HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nabc",
+        )
+        .await;
+        let incomplete = timeout(TIMEOUT / 2, response(&mut client)).await;
+        assert!(incomplete.is_err(), "{incomplete:?}");
+        send(&mut client, "d").await;
         assert!(!response(&mut client).await.contains("connection: close"));
     }
 }
@@ -95,7 +99,7 @@ async fn a_body_has_arrived_before_the_application_gets_its_request() {
 async fn a_connection_ends_after_the_response_if_its_client_wants_that() {
     let (mut client, serving) = Worker::new(1).connect(4096).await;
     let request = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
-    client.write_all(request).await.unwrap();
+    send(&mut client, request).await;
     assert!(response(&mut client).await.contains("connection: close"));
     assert_eq!(serving.await.unwrap(), Ok(()));
 }
@@ -122,20 +126,18 @@ async fn a_slow_body_is_an_error_for_the_application_at_the_timeout() {
         let begin = Instant::now();
         let start = start.replacen(' ', " HTTP/1.1\r\nHost: a\r\n", 1);
         let request = format!("POST {start}");
-        client.write_all(request.as_bytes()).await.unwrap();
+        send(&mut client, request).await;
         // Each second a byte arrives.
         let mut responses = String::new();
         while !responses.contains(" 200 OK") {
             match timeout(SECOND, response(&mut client)).await {
                 Ok(response) => responses += &response,
-                Err(_) => client.write_all(b"x").await.unwrap(),
+                Err(_) => send(&mut client, "x").await,
             }
         }
         assert!(responses.starts_with(first_response), "{responses}");
-        assert!(
-            responses.contains("connection: close") && responses.ends_with("POST"),
-            "{responses}"
-        );
+        assert!(responses.contains("connection: close"), "{responses}");
+        assert!(responses.ends_with("POST"), "{responses}");
         assert_elapsed(begin, TIMEOUT..TIMEOUT + SECOND);
     }
 }
@@ -153,7 +155,7 @@ async fn a_slow_head_is_a_408_after_its_timeout_and_an_idle_connection_ends_afte
     ] {
         let (mut client, _serving) = Worker::new(1).connect(4096).await;
         let start = Instant::now();
-        client.write_all(first.as_bytes()).await.unwrap();
+        send(&mut client, first).await;
         if first == HEAD {
             response(&mut client).await;
         }
@@ -165,11 +167,8 @@ async fn a_slow_head_is_a_408_after_its_timeout_and_an_idle_connection_ends_afte
         });
         let mut received = String::new();
         reader.read_to_string(&mut received).await.unwrap();
-        assert_eq!(
-            received.split(" R").next(),
-            Some(expected),
-            "{first:?} {then:?}"
-        );
+        let status = received.split(" R").next();
+        assert_eq!(status, Some(expected), "{first:?} {then:?}");
         assert_elapsed(start, after..after + SECOND);
     }
 }
@@ -180,21 +179,15 @@ async fn after_the_final_response_input_is_dropped_until_the_client_closes_or_a_
     async fn refused() -> (DuplexStream, JoinHandle<Result<(), End>>) {
         let (mut client, serving) = Worker::new(1).connect(4096).await;
         let request = b"POST /unread HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999\r\n\r\n";
-        client.write_all(request).await.unwrap();
+        send(&mut client, request).await;
         response(&mut client).await;
         (client, serving)
     }
 
     let (mut client, serving) = refused().await;
-    assert_eq!(
-        client.read(&mut [0]).await.unwrap(),
-        0,
-        "the sending side is closed at once"
-    );
-    client
-        .write_all(&[b'x'; 10_000])
-        .await
-        .expect("all of it is read");
+    // The sending side is closed at once, and all input is read.
+    assert_eq!(client.read(&mut [0]).await.unwrap(), 0);
+    send(&mut client, [b'x'; 10_000]).await;
     drop(client);
     assert_eq!(serving.await.unwrap(), Ok(()));
 
@@ -215,10 +208,7 @@ async fn after_the_final_response_input_is_dropped_until_the_client_closes_or_a_
 #[tokio::test(flavor = "local", start_paused = true)]
 async fn a_bounded_number_of_bytes_of_later_requests_is_buffered() {
     let (mut client, _serving) = Worker::new(1).connect(1024).await;
-    client
-        .write_all(b"GET /silent HTTP/1.1\r\nHost: a\r\n\r\n")
-        .await
-        .unwrap();
+    send(&mut client, "GET /silent HTTP/1.1\r\nHost: a\r\n\r\n").await;
     let mut sent = 0;
     while timeout(Duration::from_millis(50), client.write_all(&[b'x'; 512]))
         .await
@@ -233,20 +223,14 @@ async fn a_bounded_number_of_bytes_of_later_requests_is_buffered() {
 async fn a_client_that_does_not_read_its_response_is_disconnected_after_the_response_timeout() {
     let (mut client, serving) = Worker::new(1).connect(1024).await;
     let start = Instant::now();
-    client
-        .write_all(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
-        .await
-        .unwrap();
+    send(&mut client, GET_LARGE).await;
     for _ in 0..5 {
         tokio::time::sleep(50 * TIMEOUT).await;
         client.read_exact(&mut [0; 1024]).await.expect("it goes on");
     }
     assert_eq!(serving.await.unwrap(), Err(End::Timeout));
-    assert!(
-        start.elapsed() >= (5 * 50 + 60) * TIMEOUT,
-        "{:?}",
-        start.elapsed()
-    );
+    let elapsed = start.elapsed();
+    assert!(elapsed >= (5 * 50 + 60) * TIMEOUT, "{elapsed:?}");
 }
 
 #[tokio::test(flavor = "local", start_paused = true)]
@@ -254,10 +238,7 @@ async fn a_client_that_reads_eight_bytes_a_second_makes_room_after_two_seconds()
     let worker = Worker::new(1);
     let (mut reader, serving) = worker.connect(1024).await;
     tokio::time::sleep(TIMEOUT / 2).await;
-    reader
-        .write_all(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
-        .await
-        .unwrap();
+    send(&mut reader, GET_LARGE).await;
     reader.read_exact(&mut [0; 1024]).await.unwrap();
     let start = Instant::now();
     let reading = spawn_local(async move {
@@ -280,13 +261,14 @@ async fn a_stop_closes_idle_connections_after_the_grace_and_answers_requests() {
     let (mut half, _) = worker.connect(1024).await;
     let (mut unused, _) = worker.connect(1024).await;
     let (mut receiving, _) = worker.connect(1024).await;
-    half.write_all(b"GET / HT").await.unwrap();
-    idle.write_all(HEAD.as_bytes()).await.unwrap();
+    send(&mut half, "GET / HT").await;
+    send(&mut idle, HEAD).await;
     response(&mut idle).await;
-    receiving
-        .write_all(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nabc")
-        .await
-        .unwrap();
+    send(
+        &mut receiving,
+        b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nabc",
+    )
+    .await;
     tokio::time::sleep(SECOND).await;
 
     let start = Instant::now();
@@ -301,7 +283,7 @@ async fn a_stop_closes_idle_connections_after_the_grace_and_answers_requests() {
         assert_eq!(client.read(&mut [0]).await.unwrap(), 0);
     }
     tokio::time::sleep(Duration::from_secs(3)).await;
-    receiving.write_all(b"d").await.unwrap();
+    send(&mut receiving, "d").await;
     assert!(response(&mut receiving).await.ends_with("POSTabcd"));
     drop(receiving);
     worker.pool.closed().await;

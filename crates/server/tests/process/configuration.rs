@@ -93,19 +93,25 @@ fn a_half_replaced_certificate_stops_no_command_that_does_not_use_it() {
 #[test]
 fn a_named_file_that_others_can_write_is_a_warning_and_a_default_one_is_refused() {
     let program = |line: &str| {
-        let text = "[keys.memory]\ntokens = 'top-secret'\n";
+        let text = "[keys.memory]\ntokens_file = 'tokens'\n";
         let program = Program::new().file("animal-store.toml", text);
-        let path = program.directory().join("animal-store.toml");
-        fs::set_permissions(path, Permissions::from_mode(0o666)).expect("permitted");
+        let program = program.file("tokens", "top-secret");
+        for (name, mode) in [("animal-store.toml", 0o666), ("tokens", 0o644)] {
+            let path = program.directory().join(name);
+            fs::set_permissions(path, Permissions::from_mode(mode)).expect("permitted");
+        }
         program.args(line)
     };
     let warning = "animal-store.toml (mode 666): run chmod go-w ";
     let refused = program("check-config").run();
     refused.assert_refused(2, &["is not read", warning]);
+    let readable = "tokens (mode 644): run chmod o-rwx ";
     let checked = program("check-config --config animal-store.toml").run();
-    checked.assert_error(0, &["animal-store: warning: "]);
+    checked.assert_code(0).assert_has("animal-store: warning: ");
+    checked.assert_has(warning).assert_has(readable);
     let mut running = program("--config animal-store.toml").start();
     running.wait_for_warning(warning);
+    running.wait_for_warning(readable);
 }
 
 #[test]

@@ -1,61 +1,18 @@
 //! `animal-store keys`: output, exit code and effect of each command. The rules about keys are those of `app`.
 
-use crate::prelude::*;
+use crate::{
+    new_key::{audited, logged, text},
+    prelude::*,
+};
 
 /// Program that runs `animal-store keys` with these arguments.
 pub(crate) fn keys(redis: &RedisServer, line: &str) -> Program {
     Program::with_redis(&redis.url()).args("keys").args(line)
 }
 
-/// A key that a command has created.
-pub(crate) struct NewKey {
-    pub(crate) token: String,
-    pub(crate) id: String,
-}
-
-impl NewKey {
-    /// The printed token and the logged id.
-    #[track_caller]
-    pub(crate) fn printed(exited: &Exited) -> Self {
-        exited.assert_code(0);
-        let [token] = &exited.stdout[..] else {
-            panic!("a token and nothing else: {exited:?}")
-        };
-        Self {
-            token: token.clone(),
-            id: text(&audited(exited), "api_key"),
-        }
-    }
-}
-
-#[track_caller]
-fn text(event: &Value, member: &str) -> String {
-    event[member].as_str().expect("a text").to_owned()
-}
-
-/// Returns the event of the audit log.
-#[track_caller]
-fn audited(exited: &Exited) -> Value {
-    logged(exited, "target", "audit")
-}
-
-/// Returns the event of the log whose member has this value.
-#[track_caller]
-fn logged(exited: &Exited, member: &str, value: &str) -> Value {
-    let lines = exited.stderr.iter();
-    let mut events = lines.map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
-    let event = events.find(|event| event[member] == value);
-    event.unwrap_or_else(|| panic!("no event {value}: {exited:?}"))
-}
-
 #[track_caller]
 fn parse(list: &Exited) -> Vec<Value> {
     serde_json::from_str(&list.assert_success().stdout.join("\n")).expect("a JSON array")
-}
-
-#[track_caller]
-fn list(redis: &RedisServer) -> Vec<Value> {
-    parse(&keys(redis, "list --json").run())
 }
 
 #[test]
@@ -122,9 +79,10 @@ fn follow(program: impl Fn() -> Program) {
 
 #[test]
 fn a_token_from_elsewhere_is_registered_once_and_not_printed() {
-    let redis = RedisServer::start();
+    let store = Store::sqlite();
     let register = |token: &str, label: &str| {
-        let create = keys(&redis, "create --token-stdin --label").arg(label);
+        let keys = store.with_own_keys().args("keys create --create");
+        let create = keys.args("--token-stdin --label").arg(label);
         create.stdin(token).run()
     };
     let registered = register("from-elsewhere\r\n", "shop");
@@ -134,7 +92,7 @@ fn a_token_from_elsewhere_is_registered_once_and_not_printed() {
     assert_eq!(event["message"], "API key registered");
     let id = text(&event, "api_key");
     assert_eq!(audited(&register("from-elsewhere", "shop"))["api_key"], id);
-    let mut running = Program::with_redis(&redis.url()).start();
+    let mut running = store.with_own_keys().start();
     assert_eq!(status(running.address(), "from-elsewhere"), 200);
 
     for (input, label, reason) in [
@@ -145,7 +103,7 @@ fn a_token_from_elsewhere_is_registered_once_and_not_printed() {
         let refused = register(input, label);
         refused.assert_refused(1, &[reason]).assert_lacks(input);
     }
-    assert_eq!(list(&redis).len(), 1);
+    assert_eq!(parse(&store.keys("list --json")).len(), 1);
 }
 
 #[test]
@@ -187,8 +145,9 @@ fn the_last_uses_of_a_key_are_listed_if_they_can_be_read() {
 
 #[test]
 fn a_command_that_cannot_be_executed_is_refused() {
-    let redis = RedisServer::start();
-    let key = NewKey::printed(&keys(&redis, "create --label x").run());
+    let store = Store::sqlite();
+    let key = store.create_key();
+    let before = store.list_keys();
     for (line, code, reason) in [
         ("revoke unknown", 1, "no API key has the id unknown"),
         ("rotate a/b", 1, "1 to 64"),
@@ -198,11 +157,11 @@ fn a_command_that_cannot_be_executed_is_refused() {
         ("create --label x --expires-in 0s", 2, "from 1s to 100years"),
         (&format!("rotate {} --grace -1h", key.id), 2, "-1"),
     ] {
-        let refused = keys(&redis, line).run();
+        let refused = store.keys(line);
         refused.assert_refused(code, &[reason]);
         refused.assert_lacks(&key.token);
     }
-    assert_eq!(list(&redis).len(), 1);
+    assert_eq!(store.list_keys(), before);
     let memory = Program::with_key().args("keys list").run();
     memory.assert_refused(1, &["keys.backend is memory"]);
 
@@ -223,7 +182,8 @@ fn a_change_that_no_replica_confirms_is_kept_and_is_not_a_success() {
     let last = created.assert_code(1).stderr.last().expect("a line");
     assert!(last.contains("the change is kept, but a fail-over can lose it"));
     assert_eq!(created.stdout.len(), 1, "{created:?}");
-    assert_eq!(list(&redis)[0]["id"], audited(&created)["api_key"]);
+    let listed = parse(&keys(&redis, "list --json").run());
+    assert_eq!(listed[0]["id"], audited(&created)["api_key"]);
 }
 
 /// The user of the service may not change keys.

@@ -14,6 +14,7 @@ mod keys;
 mod log;
 mod memory;
 mod metrics_documentation;
+mod new_key;
 mod pets;
 mod pets_export;
 mod pets_import;

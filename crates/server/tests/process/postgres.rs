@@ -53,22 +53,6 @@ fn a_failed_migrate_names_the_reason() {
 }
 
 #[test]
-fn with_migrate_check_pending_migrations_prevent_the_start() {
-    let database = PgDatabase::new();
-    let check = || {
-        let program = Program::with_postgres(database.url());
-        program.set("storage.postgres.migrate", "check")
-    };
-    let exited = check().run();
-    exited.assert_code(1).assert_lacks("requests get 503");
-    let stderr = exited.stderr.join("\n");
-    assert!(stderr.contains("0001expand") && stderr.contains("animal-store migrate"));
-
-    migrate(database.url());
-    list(check().start().address()).assert_status(200);
-}
-
-#[test]
 fn migrate_sets_a_sequence_that_is_behind_and_a_start_warns_of_it() {
     let database = PgDatabase::new();
     migrate(database.url());

@@ -17,7 +17,7 @@ pub(crate) use serde_json::{Value, json};
 pub(crate) use tempfile::TempDir;
 
 pub(crate) use crate::{
-    keys::NewKey,
+    new_key::NewKey,
     pets::{
         begin_create, create_request, is_replay, keyed_create_request, list_all, pages, status,
     },

@@ -1,14 +1,13 @@
 //! Which configuration, secret and store the program believes, run as users of the machine that only root can become.
 //! `adapter-kit/src/files/tests.rs` has the rules.
 
-use std::{
-    env,
-    fs::{OpenOptions, Permissions},
-    os::unix::fs::{MetadataExt, PermissionsExt, chown},
-};
+mod folder;
+
+use std::{env, fs::OpenOptions};
 
 use nix::unistd::geteuid;
 
+use self::folder::{Folder, become_user, give, owner};
 use crate::prelude::*;
 
 const ROOT: u32 = 0;
@@ -29,62 +28,6 @@ const COMMANDS: [&str; 8] = [
     "migrate",
     "health",
 ];
-
-/// A folder whose way belongs to root.
-struct Folder(TempDir);
-
-impl Folder {
-    fn new(owner: u32, mode: u32) -> Self {
-        let folder = Self(TempDir::new().expect("a folder"));
-        give(folder.0.path(), owner, owner, mode);
-        folder
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn file(&self, name: &str, text: &str, owner: u32, mode: u32) -> PathBuf {
-        let path = self.path(name);
-        fs::write(&path, text).expect("written");
-        give(&path, owner, owner, mode);
-        path
-    }
-
-    /// The program in this folder, as a user with this group beside his own.
-    fn program(&self, user: u32, group: u32, line: &str) -> Program {
-        let script = format!("umask 077; exec {} \"$@\"", become_user(user, group));
-        let program = Program::in_folder(self.0.path());
-        program.args(line).run_by_shell(&script)
-    }
-
-    fn run(&self, user: u32, line: &str) -> Exited {
-        self.program(user, user, line).run()
-    }
-
-    /// Creates a store with an API key, and gives it this mode.
-    fn store(&self, user: u32, group: u32, mode: u32) -> PathBuf {
-        let create = "keys create --create --label shop";
-        self.program(user, group, create).succeed();
-        let path = self.path("animal-store.db");
-        give(&path, user, group, mode);
-        path
-    }
-}
-
-fn become_user(user: u32, group: u32) -> String {
-    format!("setpriv --reuid {user} --regid {user} --groups {user},{group}")
-}
-
-fn give(path: &Path, user: u32, group: u32, mode: u32) {
-    chown(path, Some(user), Some(group)).expect("root may");
-    fs::set_permissions(path, Permissions::from_mode(mode)).expect("root may");
-}
-
-#[track_caller]
-fn owner(path: &Path) -> u32 {
-    path.metadata().expect("a file").uid()
-}
 
 /// Returns whether this user cannot make files of other users, which is reported.
 fn is_not_root() -> bool {

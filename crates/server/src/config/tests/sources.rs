@@ -1,45 +1,6 @@
-//! Secrets, which no output shows, and files that others can change or read. `settings` owns how a secret is read, and
-//! `adapter-kit/src/files.rs` which file is believed.
-
-use std::{
-    fs::{Permissions, set_permissions},
-    os::unix::fs::PermissionsExt,
-};
+//! Secrets, which no output shows. `settings` owns how a secret is read.
 
 use super::*;
-
-#[test]
-fn a_file_that_others_can_write_or_a_secret_that_they_can_read_is_a_warning() {
-    let secret = file("top-secret");
-    let path = secret.path().display();
-    let toml = file(&format!("keys.memory.tokens_file = '{path}'"));
-    for (mode, secret_mode, warnings) in [
-        (0o644, 0o640, &[][..]),
-        (0o666, 0o600, &["666): run chmod go-w"]),
-        (0o600, 0o644, &["644): run chmod o-rwx"]),
-        (0o600, 0o602, &["602): run chmod go-w"]),
-        (
-            0o622,
-            0o666,
-            &[
-                "622): run chmod go-w",
-                "666): run chmod go-w",
-                "666): run chmod o-rwx",
-            ],
-        ),
-    ] {
-        for (file, mode) in [(&toml, mode), (&secret, secret_mode)] {
-            set_permissions(file.path(), Permissions::from_mode(mode)).unwrap();
-        }
-        let found = Config::load(&in_file(&toml)).unwrap().values.warnings();
-        assert_eq!(found.len(), warnings.len(), "{found:?}");
-        // Their order is that of the names of the files.
-        for warning in warnings {
-            let is_given = found.iter().any(|line| line.contains(warning));
-            assert!(is_given, "{warning}: {found:?}");
-        }
-    }
-}
 
 #[test]
 fn tokens_are_a_list_and_a_url_can_contain_commas() {

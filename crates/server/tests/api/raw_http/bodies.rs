@@ -53,8 +53,8 @@ fn a_truncated_body_is_a_400_and_creates_nothing() {
     let app = TestApp::start();
     let body = pet("Rex");
     // The bytes are a complete pet: only the framing shows that some are missing.
+    // `a_connection_that_ends_at_any_byte_creates_nothing` has the ends of a body with a length.
     for start in [
-        post_head(&format!("Content-Length: {}\r\n", body.len() + 1)) + &body,
         chunked(&format!("{:x}\r\n{body}\r\n", body.len())),
         chunked(&format!("{:x}\r\n{body}\r\n0\r\n", body.len())),
     ] {
@@ -106,11 +106,8 @@ fn a_valid_chunked_body_creates_a_pet() {
     let right = format!("{:x};a;b=\"c\"\r\n{right}\r\n", right.len());
     let all = body.len();
     let valid = [
-        format!("{all:x}\r\n{body}\r\n0\r\n\r\n"),
-        format!("0000{all:x}\r\n{body}\r\n000\r\n\r\n"),
+        // The unit tests of `http1/src/framing` cover the grammar.
         left + &right + "0;last\r\n\r\n",
-        format!("{all:x} ; name = value\r\n{body}\r\n0\r\n\r\n"),
-        format!("{all:x};name=\"a\\\"b\"\r\n{body}\r\n0\r\nTrailer: a b\r\nEmpty:\r\n\r\n"),
         // A trailer is neither a header nor a request.
         format!(
             "{all:x}\r\n{body}\r\n0\r\nContent-Length: 99\r\nAuthorization: Bearer none\r\n\r\n"
@@ -129,7 +126,6 @@ fn an_invalid_chunk_is_a_400_and_ends_the_connection() {
     let app = TestApp::start();
     let body = pet("Rex");
     let sized = |length: usize| format!("{length:x}\r\n{body}\r\n");
-    // The unit tests of `http1/src/framing` cover the grammar.
     for invalid in [
         "zz\r\n".to_owned(),
         // Fewer bytes than the size, and more.

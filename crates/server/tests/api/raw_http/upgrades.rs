@@ -1,10 +1,7 @@
 //! Protocols and versions that the service does not speak, and HTTP/1.0.
 
 use crate::{
-    raw_requests::{
-        assert_ends, assert_no_pet, assert_refused, fields, get, names, post, smuggled, statuses,
-        with_lines,
-    },
+    raw_requests::{assert_ends, assert_no_pet, get, names, post, smuggled, statuses, with_lines},
     test_app::{TOKEN, TestApp},
 };
 
@@ -53,15 +50,13 @@ fn another_upgrade_is_ignored_and_its_connection_goes_on() {
 }
 
 #[test]
-fn what_follows_the_head_of_a_websocket_or_a_connect_is_not_a_request() {
+fn what_follows_the_head_of_a_websocket_is_not_a_request() {
     let app = TestApp::start();
     let body = smuggled();
     let lines = format!("{WEBSOCKET}Content-Length: {}\r\n", body.len());
     let mut connection = app.send(with_lines(&get("/v1/pets/0"), &lines) + &body);
     let response = connection.response();
     assert_ends(&mut connection, response.assert_status(404));
-    let connect = format!("CONNECT store.example:80 HTTP/1.1\r\n{}\r\n", fields());
-    assert_refused(&app, connect, 501);
 }
 
 /// A list in HTTP/1.0, which has no Host.
