@@ -43,7 +43,8 @@ pub fn check(subject: &str, test: impl Fn() + Send + Sync + 'static) {
     let schedules = number("SCHEDULES").unwrap_or(1000);
     let seed = number("SCHEDULES_SEED").unwrap_or_else(|| RandomState::new().hash_one(()) >> 32);
     println!("{subject}: seed {seed}");
-    let (start, count) = (time::Instant::now(), Arc::new(AtomicUsize::new(0)));
+    let start = time::Instant::now();
+    let count = Arc::new(AtomicUsize::new(0));
     let random = usize::try_from(schedules / 2).expect("a number of schedules");
     run(RandomScheduler::new_from_seed(seed, random), &test, &count);
     run(
@@ -68,7 +69,8 @@ fn run(
     config.max_steps = MaxSteps::FailAfter(20_000);
     config.silence_warnings = true;
     let started = Started(Arc::clone(count));
-    let (test, count) = (Arc::clone(test), Arc::clone(count));
+    let test = Arc::clone(test);
+    let count = Arc::clone(count);
     Runner::new(scheduler, config).run(move || {
         count.fetch_add(1, Ordering::Relaxed);
         test();

@@ -63,7 +63,8 @@ pub async fn timeout<F: Future>(duration: Duration, future: F) -> Result<F::Outp
 /// # Errors
 /// The time was up before the future was ready.
 pub async fn timeout_at<F: Future>(deadline: Instant, future: F) -> Result<F::Output, Elapsed> {
-    let (timer, mut future) = (Timer::new(deadline), pin!(future));
+    let timer = Timer::new(deadline);
+    let mut future = pin!(future);
     poll_fn(|context| match future.as_mut().poll(context) {
         Poll::Ready(output) => Poll::Ready(Ok(output)),
         Poll::Pending => timer.poll(context).map(|()| Err(Elapsed)),

@@ -24,10 +24,9 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    frozen: bool,
     delay: Duration,
     refusing: bool,
-    /// Text whose chunks are held up.
+    /// Text whose chunks are held up. Each chunk contains the empty text.
     holding: Option<&'static str>,
     /// Number of chunks that were held up.
     held: usize,
@@ -76,7 +75,7 @@ impl FaultProxy {
 
     /// Keeps connections open and accepts new ones, but forwards nothing until [`heal`](Self::heal).
     pub fn freeze(&self) {
-        self.shared.lock().frozen = true;
+        self.hold("");
     }
 
     /// Holds up each chunk that contains this text, and the data behind it on the same connection, until
@@ -105,7 +104,6 @@ impl FaultProxy {
         {
             let mut state = self.shared.lock();
             state.refusing = true;
-            state.frozen = false;
             state.holding = None;
         }
         self.stop_listening();
@@ -116,7 +114,6 @@ impl FaultProxy {
     pub fn heal(&mut self) {
         {
             let mut state = self.shared.lock();
-            state.frozen = false;
             state.holding = None;
             state.refusing = false;
             state.delay = Duration::ZERO;
@@ -128,7 +125,8 @@ impl FaultProxy {
     }
 
     fn listen(&mut self, listener: TcpListener) {
-        let (shared, server) = (Arc::clone(&self.shared), self.server);
+        let shared = Arc::clone(&self.shared);
+        let server = self.server;
         self.listener = Some(thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
                 if shared.lock().refusing {
@@ -194,15 +192,12 @@ impl Shared {
     }
 
     fn hold_up(&self, bytes: &[u8]) {
-        let mut state = self
-            .changed
-            .wait_while(self.lock(), |state| state.frozen)
-            .expect("nothing panics");
-        if state.holding.is_some_and(|text| {
-            bytes
-                .windows(text.len())
-                .any(|part| part == text.as_bytes())
-        }) {
+        let contains = |text: &str| {
+            let mut ends = 0..=bytes.len();
+            ends.any(|end| bytes[..end].ends_with(text.as_bytes()))
+        };
+        let mut state = self.lock();
+        if state.holding.is_some_and(contains) {
             state.held += 1;
             state = self
                 .changed

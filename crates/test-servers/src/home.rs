@@ -39,8 +39,8 @@ impl Home {
     pub(crate) fn new() -> Self {
         let mut home = Self::for_this_user();
         if home.owner == 0 {
-            let (user, group) = (id_of_postgres("-u"), id_of_postgres("-g"));
-            (home.owner, home.become_user) = (user, Some((user, group)));
+            home.owner = id_of_postgres("-u");
+            home.become_user = Some((home.owner, id_of_postgres("-g")));
             home.hand_over(home.path());
         }
         home

@@ -15,15 +15,8 @@ pub struct HttpClient {
 pub struct Request {
     address: SocketAddr,
     method: String,
-    head: Vec<u8>,
-    body: Body,
-}
-
-#[derive(Debug)]
-enum Body {
-    Absent,
-    WithLength(Vec<u8>),
-    Chunked(Vec<u8>),
+    head: String,
+    body: Vec<u8>,
 }
 
 impl HttpClient {
@@ -47,12 +40,11 @@ impl HttpClient {
 
     /// A request with any method. The target is sent exactly as given.
     pub fn request(&self, method: &str, target: &str) -> Request {
-        let head = format!("{method} {target} HTTP/1.1\r\nHost: {}\r\n", self.address).into_bytes();
         let request = Request {
             address: self.address,
             method: method.to_owned(),
-            head,
-            body: Body::Absent,
+            head: format!("{method} {target} HTTP/1.1\r\nHost: {}\r\n", self.address),
+            body: Vec::new(),
         };
         self.authorization.iter().fold(request, |request, value| {
             request.header("Authorization", value)
@@ -70,21 +62,28 @@ impl HttpClient {
 impl Request {
     /// Adds a header. A name may be added more than once.
     pub fn header(mut self, name: &str, value: &str) -> Self {
-        self.head
-            .extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
+        self.head += &format!("{name}: {value}\r\n");
         self
     }
 
     /// Sets the body. Unless it is empty, its length is declared.
     pub fn body(mut self, body: impl AsRef<[u8]>) -> Self {
-        self.body = Body::WithLength(body.as_ref().to_vec());
-        self
+        self.body = body.as_ref().to_vec();
+        if self.body.is_empty() {
+            return self;
+        }
+        let length = self.body.len().to_string();
+        self.header("Content-Length", &length)
     }
 
     /// Sets the body, to be sent in chunks, without a declared length.
     pub fn chunked(mut self, body: impl AsRef<[u8]>) -> Self {
-        self.body = Body::Chunked(body.as_ref().to_vec());
-        self
+        for chunk in body.as_ref().chunks(4096) {
+            let size = format!("{:x}\r\n", chunk.len());
+            self.body.extend([size.as_bytes(), chunk, b"\r\n"].concat());
+        }
+        self.body.extend_from_slice(b"0\r\n\r\n");
+        self.header("Transfer-Encoding", "chunked")
     }
 
     /// Sets a JSON body and its media type.
@@ -124,25 +123,7 @@ impl Request {
     ///
     /// If the server accepts no connection.
     pub fn begin(self) -> io::Result<RawConnection> {
-        let mut bytes = self.head;
-        match self.body {
-            Body::WithLength(body) if !body.is_empty() => {
-                bytes.extend_from_slice(
-                    format!("Content-Length: {}\r\n\r\n", body.len()).as_bytes(),
-                );
-                bytes.extend_from_slice(&body);
-            }
-            Body::Absent | Body::WithLength(_) => bytes.extend_from_slice(b"\r\n"),
-            Body::Chunked(body) => {
-                bytes.extend_from_slice(b"Transfer-Encoding: chunked\r\n\r\n");
-                for chunk in body.chunks(4096) {
-                    bytes.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
-                    bytes.extend_from_slice(chunk);
-                    bytes.extend_from_slice(b"\r\n");
-                }
-                bytes.extend_from_slice(b"0\r\n\r\n");
-            }
-        }
+        let bytes = [self.head.as_bytes(), b"\r\n", &self.body].concat();
         let mut connection = RawConnection::try_open(self.address)?;
         // A server that refuses the request may close before all of it is sent.
         let _ = connection.try_send(bytes);

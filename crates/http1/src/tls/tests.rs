@@ -38,14 +38,12 @@ impl TlsWorker {
     fn new() -> Self {
         let folder = TempDir::new().unwrap();
         let certificates = Certificates::make(folder.path());
-        let (certificate, private_key) = (certificates.server, certificates.server_key);
-        let identity = TlsFiles {
-            certificate,
-            private_key,
+        let files = TlsFiles {
+            certificate: certificates.server,
+            private_key: certificates.server_key,
             client_authorities: None,
-        }
-        .load()
-        .unwrap();
+        };
+        let identity = files.load().unwrap();
         let limits = ConnectionLimits {
             max_connections: 10,
             handshake_timeout: TIMEOUT,
@@ -180,10 +178,9 @@ async fn a_response_that_is_longer_than_the_buffer_of_tls_arrives_whole() {
 fn an_identity_is_replaced_only_by_another_one() {
     let folder = TempDir::new().unwrap();
     let made = Certificates::make(folder.path());
-    let (certificate, private_key) = (made.server, made.server_key);
     let files = TlsFiles {
-        certificate,
-        private_key,
+        certificate: made.server,
+        private_key: made.server_key,
         client_authorities: Some(made.authority),
     };
     let load = |files: &TlsFiles| files.load().unwrap();

@@ -204,7 +204,8 @@ proptest! {
         let derived = rows.iter().map(|(id, name, category_id, status)| Derived {
             id: *id, name: name.clone(), category_id: *category_id, status: status.map(PetStatus::as_str),
         });
-        let (all, derived) = (all.collect::<Vec<_>>(), derived.collect::<Vec<_>>());
+        let all: Vec<_> = all.collect();
+        let derived: Vec<_> = derived.collect();
         prop_assert_eq!(list_to_vec(&all), serde_json::to_vec(&derived).unwrap());
         for (one, derived) in all.iter().zip(&derived) {
             let json = serde_json::to_string(derived).unwrap();

@@ -1,6 +1,6 @@
 //! The API key of every request under `/v1`. The unit tests of the token and of the header cover every form.
 
-use crate::test_app::{PET, TOKEN, TestApp};
+use crate::prelude::*;
 
 const NO_KEY: &str = r#"Bearer realm="animal-store""#;
 const MALFORMED_KEY: &str = r#"Bearer realm="animal-store", error="invalid_request""#;

@@ -6,13 +6,7 @@
 
 use std::{net::Ipv4Addr, thread};
 
-use animal_store_test_servers::{RawConnection, wait_until};
-
-use crate::{
-    metrics::Samples,
-    raw_requests::{get, pet},
-    test_app::TestApp,
-};
+use crate::prelude::*;
 
 #[test]
 fn a_reader_of_large_lists_makes_room_for_others() {

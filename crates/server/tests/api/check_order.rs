@@ -4,12 +4,7 @@
 
 use std::time::Duration;
 
-use animal_store_test_servers::Request;
-
-use crate::{
-    raw_requests::post_head,
-    test_app::{PET, TestApp},
-};
+use crate::prelude::*;
 
 /// Requests of which each lacks the first mistake of the one before it, and the error of their first one: 404, 405,
 /// 415, 413, 400 for a missing body, for a header and for a body. The last two have a mistake of their own.

@@ -2,10 +2,9 @@
 
 use std::io::Read;
 
-use animal_store_test_servers::Response;
 use flate2::read::GzDecoder;
 
-use crate::test_app::TestApp;
+use crate::prelude::*;
 
 #[track_caller]
 fn get(app: &TestApp, path: &str, accepted: &str) -> Response {

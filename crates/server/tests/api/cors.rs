@@ -2,9 +2,7 @@
 //!
 //! `crates/adapters-http/tests/http/cors.rs` covers the origins, methods and headers of preflights.
 
-use animal_store_test_servers::{Request, Response};
-
-use crate::{headers::requests_of_every_status, raw_requests::pet, test_app::TestApp};
+use crate::{headers::requests_of_every_status, prelude::*};
 
 /// The allowed origins.
 const SHOP: &str = "https://shop.example";

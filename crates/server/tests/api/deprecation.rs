@@ -1,8 +1,6 @@
 //! The deprecation of `getPet`, which every authenticated response of this operation announces, and no other response.
 
-use animal_store_test_servers::Response;
-
-use crate::test_app::TestApp;
+use crate::prelude::*;
 
 #[track_caller]
 fn assert_deprecated(response: &Response, status: u16) {

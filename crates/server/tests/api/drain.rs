@@ -9,12 +9,7 @@ use std::{
     time::Duration,
 };
 
-use animal_store_test_servers::wait_until;
-
-use crate::{
-    raw_requests::{get, post},
-    test_app::TestApp,
-};
+use crate::prelude::*;
 
 #[track_caller]
 fn wait_until_draining(app: &TestApp) {

@@ -1,7 +1,7 @@
 //! The API explorer at `/docs`: a browser gets all of it from this service and from no other host.
 //! `scripts/check-browser` finds what its policy forbids.
 
-use crate::test_app::TestApp;
+use crate::prelude::*;
 
 const FILES: [(&str, &str); 4] = [
     ("/docs/explorer.css", "text/css; charset=utf-8"),

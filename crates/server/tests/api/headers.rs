@@ -2,9 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use animal_store_test_servers::Request;
-
-use crate::test_app::{PET, TestApp};
+use crate::prelude::*;
 
 /// Requests under `/v1` for every status that a single request can cause.
 fn under_v1(app: &TestApp) -> Vec<(Request, u16)> {

@@ -16,6 +16,7 @@ mod explorer;
 mod headers;
 mod management;
 mod metrics;
+mod prelude;
 mod public_url;
 mod rate_limits;
 mod raw_http;

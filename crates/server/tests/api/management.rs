@@ -1,8 +1,6 @@
 //! The management listener, which has other routes than that of the API.
 
-use animal_store_test_servers::RawConnection;
-
-use crate::test_app::{PET, TOKEN, TestApp};
+use crate::prelude::*;
 
 const PATHS: [&str; 3] = ["/live", "/ready", "/metrics"];
 

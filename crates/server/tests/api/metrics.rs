@@ -1,11 +1,6 @@
 //! `/metrics` of the management listener, and the metrics of connections and requests.
 
-use animal_store_test_servers::{sample, wait_until};
-
-use crate::{
-    raw_requests::{assert_no_pet, begin_create, get},
-    test_app::TestApp,
-};
+use crate::prelude::*;
 
 /// A response of `/metrics`.
 pub(crate) struct Samples(String);

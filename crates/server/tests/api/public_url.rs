@@ -1,9 +1,6 @@
 //! `http.public_url`: the references in responses are absolute.
 
-use animal_store_test_servers::Response;
-use serde_json::Value;
-
-use crate::test_app::TestApp;
+use crate::prelude::*;
 
 const URL: &str = "https://shop.example/animals/v1";
 

@@ -1,11 +1,6 @@
 //! The limits on the rate of an API key and on the failed authentications of a client address.
 
-use animal_store_test_servers::{HttpClient, Request, Response};
-
-use crate::{
-    metrics::Samples,
-    test_app::{OTHER_TOKEN, PET, TestApp},
-};
+use crate::prelude::*;
 
 fn with_auth_failures(per_minute: &str, keys: &[(&str, &str)]) -> TestApp {
     TestApp::start_with(&[&[("http.auth_failures.per_minute", per_minute)], keys].concat())

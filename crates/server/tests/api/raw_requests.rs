@@ -1,9 +1,6 @@
 //! Requests as bytes, and checks of the responses to them.
 
-use animal_store_test_servers::{RawConnection, Response};
-use serde_json::Value;
-
-use crate::test_app::{TOKEN, TestApp};
+use crate::prelude::*;
 
 /// The header lines that make a request acceptable.
 pub(crate) fn fields() -> String {

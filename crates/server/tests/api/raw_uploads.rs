@@ -3,10 +3,7 @@
 
 use std::{io::Write, thread};
 
-use crate::{
-    raw_requests::{assert_goes_on, assert_no_pet, post, post_head, smuggled, statuses},
-    test_app::TestApp,
-};
+use crate::prelude::*;
 
 /// An upload that is refused before it ends.
 #[derive(Debug, Clone, Copy)]

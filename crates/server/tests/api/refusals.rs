@@ -1,9 +1,6 @@
 //! One row of each table of invalid values, and the bounds of a body. The unit tests of `adapters-http` own the tables.
 
-use crate::{
-    raw_requests::{assert_no_pet, post, with_lines},
-    test_app::{PET, TestApp},
-};
+use crate::prelude::*;
 
 #[test]
 fn every_invalid_member_or_parameter_is_named_in_one_response() {

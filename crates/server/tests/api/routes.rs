@@ -1,6 +1,6 @@
 //! The OpenAPI document, unknown paths, unsupported methods, and requests that must not cause a 5xx.
 
-use crate::test_app::TestApp;
+use crate::prelude::*;
 
 const DOCUMENT: &str = include_str!("../../../../docs/openapi.json");
 

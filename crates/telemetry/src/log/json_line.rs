@@ -175,7 +175,8 @@ mod tests {
     fn a_line_has_timestamp_level_fields_and_target() {
         let mut line = line_of(|| {
             let absent: Option<u64> = None;
-            let (count, text) = (3_u64, "a");
+            let count = 3_u64;
+            let text = "a";
             tracing::warn!(target: "here", count, offset = -1, yes = true, absent, text, shown = %'b', "said {}", 1);
         });
         let time = line.as_object_mut().unwrap().remove("timestamp").unwrap();

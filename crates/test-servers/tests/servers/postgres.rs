@@ -40,10 +40,8 @@ fn a_server_ends_with_the_test_process_and_leaves_no_files() {
             .find_map(|line| Some(line.strip_prefix(name)?.to_owned()))
             .expect("the line")
     };
-    let (port, folder) = (
-        value("port ").parse::<u16>().expect("a number"),
-        value("folder "),
-    );
+    let port = value("port ").parse::<u16>().expect("a number");
+    let folder = value("folder ");
 
     child.kill().expect("it still runs");
     child.wait().expect("the process exits");

@@ -65,7 +65,8 @@ impl Uses {
 
 /// The time is that of the write, to the minute. Other keys and kinds are not affected. Every instance records uses.
 pub async fn a_noted_use_is_listed_with_its_time(uses: Uses) {
-    let (id, other) = (uses.add("a").await, uses.add("b").await);
+    let id = uses.add("a").await;
+    let other = uses.add("b").await;
     assert_eq!(
         uses.store.list_uses().await.expect("list the uses"),
         RecordedUses::default()
@@ -93,7 +94,8 @@ pub async fn a_noted_use_is_listed_with_its_time(uses: Uses) {
 
 /// A request that was authenticated before the revocation may note a use after it.
 pub async fn uses_of_a_revoked_key_are_not_listed(uses: Uses) {
-    let (id, other) = (uses.add("a").await, uses.add("b").await);
+    let id = uses.add("a").await;
+    let other = uses.add("b").await;
     for id in [&id, &other] {
         uses.note(0, id, ApiKeyUse::Request).await;
     }

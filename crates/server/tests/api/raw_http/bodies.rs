@@ -1,12 +1,6 @@
 //! Where a body ends: after its length or its last chunk, and never later or earlier.
 
-use crate::{
-    raw_requests::{
-        assert_ends, assert_goes_on, assert_no_pet, assert_refused, get, names, pet, post,
-        post_head, response_to, smuggled, statuses, with_lines,
-    },
-    test_app::TestApp,
-};
+use crate::prelude::*;
 
 fn chunked(body: &str) -> String {
     post_head("Transfer-Encoding: chunked\r\n") + body

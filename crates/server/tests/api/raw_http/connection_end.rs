@@ -7,10 +7,7 @@ use proptest::{
     test_runner::{Config, TestRunner},
 };
 
-use crate::{
-    raw_requests::{fields, get, pet, response_to},
-    test_app::TestApp,
-};
+use crate::prelude::{TestApp, fields, get, pet, response_to};
 
 const METHODS: [&str; 6] = ["GET", "HEAD", "POST", "PUT", "OPTIONS", "X-UNKNOWN"];
 const TARGETS: [&str; 6] = [

@@ -1,11 +1,6 @@
 //! `Expect: 100-continue`: the client sends its body after the status 100, before its API key is checked.
 
-use crate::{
-    raw_requests::{
-        assert_ends, assert_goes_on, assert_no_pet, get, names, pet, post_head, with_lines,
-    },
-    test_app::TestApp,
-};
+use crate::prelude::*;
 
 const EXPECTATION: &str = "Expect: 100-continue\r\n";
 

@@ -1,12 +1,6 @@
 //! Several requests on one connection before the first response.
 
-use animal_store_test_servers::Response;
-use serde_json::json;
-
-use crate::{
-    raw_requests::{assert_ends, get, names, pet, post, post_head, smuggled, statuses, with_lines},
-    test_app::TestApp,
-};
+use crate::prelude::*;
 
 #[test]
 fn responses_arrive_in_the_order_of_their_requests() {

@@ -1,9 +1,6 @@
 //! Heads that are refused: one response, the end of the connection, and no request after it is carried out.
 
-use crate::{
-    raw_requests::{assert_refused, fields, get, pet, post_head, with_lines},
-    test_app::TestApp,
-};
+use crate::prelude::*;
 
 #[track_caller]
 fn assert_all_refused<Bytes: AsRef<[u8]>>(requests: impl IntoIterator<Item = Bytes>) {

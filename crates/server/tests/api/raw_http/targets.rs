@@ -1,11 +1,6 @@
 //! Request targets in every form.
 
-use serde_json::json;
-
-use crate::{
-    raw_requests::{assert_no_pet, assert_refused, get, pet, post, response_to},
-    test_app::TestApp,
-};
+use crate::prelude::*;
 
 #[test]
 fn an_absolute_target_is_served_by_its_path() {

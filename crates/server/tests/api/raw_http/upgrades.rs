@@ -1,9 +1,6 @@
 //! Protocols and versions that the service does not speak, and HTTP/1.0.
 
-use crate::{
-    raw_requests::{assert_ends, assert_no_pet, get, names, post, smuggled, statuses, with_lines},
-    test_app::{TOKEN, TestApp},
-};
+use crate::prelude::*;
 
 const WEBSOCKET: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\n";
 /// Java's client sends it with each first request.

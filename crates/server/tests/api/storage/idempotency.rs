@@ -1,9 +1,6 @@
 //! `Idempotency-Key`: a repeated create returns the pet of the first one and creates no second pet.
 
-use animal_store_test_servers::Request;
-use serde_json::json;
-
-use crate::test_app::{PET, TestApp};
+use crate::prelude::*;
 
 fn keyed(app: &TestApp, body: &str) -> Request {
     app.request("POST", "/v1/pets")

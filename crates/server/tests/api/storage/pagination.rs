@@ -1,8 +1,6 @@
 //! `listPets`: from page to page by the `next` links.
 
-use animal_store_test_servers::Response;
-
-use crate::test_app::TestApp;
+use crate::prelude::*;
 
 /// The reference to the next page, which is relative to the path of the list.
 #[track_caller]

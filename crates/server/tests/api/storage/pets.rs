@@ -1,8 +1,6 @@
 //! `createPet`, `getPet` and `listPets`.
 
-use serde_json::json;
-
-use crate::test_app::TestApp;
+use crate::prelude::*;
 
 #[test]
 fn a_created_pet_is_returned_by_its_id_and_in_lists_of_its_status() {
