@@ -44,11 +44,12 @@ fn released() -> Value {
 /// Returns the places at and below this one where a document lacks or changes something of the released one, or has a
 /// new limit.
 fn changes(place: &str, released: &Value, present: &Value) -> Vec<String> {
-    let is_in = |names: &[&str], name: &String| names.contains(&name.as_str());
     let names: BTreeSet<_> = match (released.pointer(place), present.pointer(place)) {
         (Some(Value::Object(before)), Some(Value::Object(after))) => {
-            let limits = after.keys().filter(|name| is_in(&LIMITS, name));
-            let compared = before.keys().filter(|name| !is_in(&SKIPPED, name));
+            let limits = after.keys().filter(|name| LIMITS.contains(&name.as_str()));
+            let compared = before
+                .keys()
+                .filter(|name| !SKIPPED.contains(&name.as_str()));
             let names = compared.chain(limits);
             names.map(|name| name.replace('/', "~1")).collect()
         }
