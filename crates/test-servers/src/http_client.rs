@@ -62,7 +62,7 @@ impl HttpClient {
 impl Request {
     /// Adds a header. A name may be added more than once.
     pub fn header(mut self, name: &str, value: &str) -> Self {
-        self.head += &format!("{name}: {value}\r\n");
+        self.head.extend([name, ": ", value, "\r\n"]);
         self
     }
 

@@ -149,8 +149,8 @@ async fn a_server_that_lost_its_data_accepts_no_key() {
     proxied.server.stop();
     // The lease does not expire within this test.
     changes_to(&proxied.directory, "used", Failed).await;
-    assert_eq!(proxied.metric("redis_connected"), 0);
-    assert_eq!(proxied.lease(), 0.0);
+    let state = (proxied.metric("redis_connected"), proxied.lease());
+    assert_eq!(state, (0, 0.0));
     assert!(proxied.failures("unavailable") > 0);
 
     proxied.server.start_again();

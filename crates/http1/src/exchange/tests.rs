@@ -187,7 +187,7 @@ async fn after_the_final_response_input_is_dropped_until_the_client_closes_or_a_
     let (mut client, serving) = refused().await;
     // The sending side is closed at once, and all input is read.
     assert_eq!(client.read(&mut [0]).await.unwrap(), 0);
-    send(&mut client, [b'x'; 10_000]).await;
+    send(&mut client, "x".repeat(10_000)).await;
     drop(client);
     assert_eq!(serving.await.unwrap(), Ok(()));
 

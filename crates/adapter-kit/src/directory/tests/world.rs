@@ -9,7 +9,6 @@ use animal_store_app::test_support::api_key;
 use tokio::{
     sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
     task::{JoinHandle, yield_now},
-    time::advance,
 };
 use tracing::subscriber::{DefaultGuard, set_default};
 
