@@ -1,6 +1,6 @@
 //! The settings that exist.
 
-use std::path::Path;
+use std::{fmt, path::Path};
 
 /// Maximum number of edits between an unknown name and the one that its error suggests.
 const MAX_EDITS: usize = 3;
@@ -61,7 +61,6 @@ pub(crate) fn section_of(name: &str) -> &str {
 }
 
 /// All settings of a program.
-#[derive(Debug)]
 pub struct Schema {
     /// Prefix of the environment variables.
     pub prefix: &'static str,
@@ -69,6 +68,14 @@ pub struct Schema {
     pub sections: &'static [&'static [Setting]],
     /// Returns warnings about a file that is opened, and that contains secrets or not.
     pub judge: fn(path: &Path, has_secrets: bool) -> Vec<String>,
+}
+
+/// Without the settings: they are long, and the same for all values.
+impl fmt::Debug for Schema {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut schema = formatter.debug_struct("Schema");
+        schema.field("prefix", &self.prefix).finish_non_exhaustive()
+    }
 }
 
 impl Schema {
