@@ -97,7 +97,9 @@ fn write(
     let mut buffer = BufWriter::with_capacity(CAPACITY, output);
     let mut is_failing = false;
     while let Some(first) = entries.blocking_recv() {
-        let (mut next, mut written, mut flushes) = (Some(first), Ok(()), Vec::new());
+        let mut next = Some(first);
+        let mut written = Ok(());
+        let mut flushes = Vec::new();
         while let Some(entry) = next {
             match entry {
                 Entry::Line(line) => written = written.and(buffer.write_all(&line)),
@@ -106,7 +108,9 @@ fn write(
             next = entries.try_recv().ok();
         }
         let result = written.and(buffer.flush());
-        if let (Err(error), false) = (&result, is_failing) {
+        if let Err(error) = &result
+            && !is_failing
+        {
             report(error);
         }
         is_failing = result.is_err();
