@@ -42,6 +42,7 @@ macro_rules! sql_api_key_store_contract {
             after_each_change_the_state_has_the_numbers_of_keys_and_tokens,
             an_invalid_key_is_an_error_for_its_token_only_and_can_be_revoked,
             expired_tokens_are_deleted_by_a_change_a_month_after_one_that_found_them,
+            readings_of_a_clock_are_thinned_out_and_forgotten,
             uses_of_unknown_and_expired_keys_are_not_listed,
             without_the_version_no_key_is_changed,
         );

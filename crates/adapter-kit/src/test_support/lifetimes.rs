@@ -1,9 +1,9 @@
 //! What changes write and delete: tokens, their numbers, and entries of the audit log.
 
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use animal_store_app::{
-    ApiKeyChange, ApiKeyDigest, IssuedApiKey,
+    ApiKeyChange, ApiKeyDigest, IssuedApiKey, milliseconds,
     ports::ApiKeyStore,
     test_support::{
         api_key,
@@ -12,7 +12,7 @@ use animal_store_app::{
 };
 
 use super::SqlKeys;
-use crate::KeyDatabase;
+use crate::{ClockReadings, KeyDatabase};
 
 const HOUR: Duration = Duration::from_hours(1);
 const DAY: Duration = Duration::from_hours(24);
@@ -77,6 +77,20 @@ pub async fn expired_tokens_are_deleted_by_a_change_a_month_after_one_that_found
         keys.assert_counted();
     }
     assert_eq!(keys.listed_ids().await, ["b", "c", "d"]);
+}
+
+/// One reading every eight hours for forty days leaves one or two a day of the last thirty.
+pub async fn readings_of_a_clock_are_thinned_out_and_forgotten<D: KeyDatabase>(keys: SqlKeys<D>) {
+    // Its reading is later than all others.
+    keys.add(&["a"]).await;
+    let record = |time| (keys.execute)(&ClockReadings::of_keys(time).record().join("; "));
+    for hours in (8..=40 * 24).step_by(8) {
+        record(UNIX_EPOCH + Duration::from_hours(hours));
+    }
+    let count = (keys.number)("SELECT count(*) FROM api_key_readings");
+    assert!((30..=60).contains(&count), "{count}");
+    let latest = (keys.number)("SELECT max(at) FROM api_key_readings");
+    assert_eq!(latest, milliseconds(UNIX_EPOCH + 40 * DAY));
 }
 
 /// The key of a change may have such tokens as well.

@@ -219,6 +219,22 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn the_end_of_the_log_has_the_number_of_dropped_lines_if_there_are_any() {
+        for (dropped, expected) in [(0, 0), (3, 1)] {
+            let output = Output(Arc::new(Mutex::new(Ok(Vec::new()))));
+            let log = ServiceLog::start(output.clone(), 10, |error| panic!("{error}")).unwrap();
+            log.dropped_lines().inc_by(dropped);
+            let writer = log.clone();
+            let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone());
+            let _guard = tracing::subscriber::set_default(subscriber.with_ansi(false).finish());
+            log.finish().await;
+            let written = String::from_utf8(output.set(Ok(Vec::new())).unwrap()).unwrap();
+            assert_eq!(written.lines().count(), expected, "{written}");
+            assert_eq!(written.matches("dropped=3").count(), expected, "{written}");
+        }
+    }
+
+    #[tokio::test]
     async fn a_pause_follows_each_write() {
         let output = Output(Arc::new(Mutex::new(Ok(Vec::new()))));
         let mut log = ServiceLog::start(output.clone(), 10, |error| panic!("{error}")).unwrap();
