@@ -104,3 +104,16 @@ impl Finding {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Verdict::{Error, Ok, Unknown, Warning};
+
+    #[test]
+    fn verdicts_have_names_and_the_last_one_is_the_worst() {
+        let verdicts = [Ok, Unknown, Warning, Error];
+        assert!(verdicts.is_sorted());
+        let names = verdicts.map(super::Verdict::as_str);
+        assert_eq!(names, ["ok", "unknown", "warning", "error"]);
+    }
+}

@@ -43,10 +43,10 @@ mod tests {
     use super::*;
     use crate::{ports::MockPetRepository, test_support::pet};
 
-    #[tokio::test]
-    async fn the_pages_end_with_one_that_is_not_full() {
+    /// Exports pages of two pets at most. The repository has the pets with these ids after those.
+    async fn export(lists: Vec<(Option<i64>, Vec<i64>)>) -> Vec<Pet> {
         let mut repository = MockPetRepository::new();
-        for (after, ids) in [(None, vec![1, 3]), (Some(3), vec![4, 5]), (Some(5), vec![])] {
+        for (after, ids) in lists {
             let after = after.map(|id| PetId::parse(id).unwrap());
             repository
                 .expect_list()
@@ -64,9 +64,16 @@ mod tests {
             read.extend(page.pets);
             after = page.next;
             if after.is_none() {
-                break;
+                return read;
             }
         }
-        assert_eq!(read, [1, 3, 4, 5].map(pet));
+    }
+
+    #[tokio::test]
+    async fn the_pages_end_with_one_that_is_not_full() {
+        let read = export(vec![(None, vec![1, 3]), (Some(3), vec![4])]).await;
+        assert_eq!(read, [1, 3, 4].map(pet));
+        let read = export(vec![(None, vec![1, 3]), (Some(3), vec![])]).await;
+        assert_eq!(read, [1, 3].map(pet));
     }
 }

@@ -130,24 +130,25 @@ mod tests {
         Err(failure.into())
     }
 
-    /// Imports one pet, whose attempts have these results. Waits `waits` times. Returns whether the pet was replayed.
+    /// Imports one pet, whose attempts have these results, with this number of waits. After the last attempt, the wait
+    /// ends the import. Returns whether the pet was replayed.
     async fn import(attempts: Vec<Attempt>, waits: usize) -> Result<bool, AddPetError> {
         let mut repository = MockPetRepository::new();
+        let last = attempts.len();
         let mut attempts = attempts.into_iter();
         repository
             .expect_add()
             .returning(move |_| attempts.next().expect("no further attempt"));
-        let mut left = waits;
+        let mut waited = 0;
         let wait = |_: &AddPetError| {
-            let repeats = left > 0;
-            left = left.saturating_sub(1);
-            ready(repeats)
+            waited += 1;
+            ready(waited < last)
         };
         let request = ImportRequests::new("a".to_owned()).next(new_pet());
         let imported = ImportPets::new(Arc::new(repository))
             .execute(request, wait)
             .await;
-        assert_eq!(left, 0, "waits that were not needed");
+        assert_eq!(waited, waits);
         imported.map(|added| added.replayed)
     }
 
@@ -166,12 +167,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_failure_that_cannot_end_or_has_lasted_too_long_ends_the_import() {
-        for error in [
-            failure(StoreFailure::Corrupt("entry".into())),
-            Err(AddPetError::IdempotencyMismatch),
-            failure(StoreFailure::Timeout),
+        for (error, waits) in [
+            (failure(StoreFailure::Corrupt("entry".into())), 0),
+            (Err(AddPetError::IdempotencyMismatch), 0),
+            (failure(StoreFailure::Timeout), 1),
         ] {
-            import(vec![error], 0).await.unwrap_err();
+            import(vec![error], waits).await.unwrap_err();
         }
     }
 
