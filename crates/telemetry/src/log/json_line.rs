@@ -205,6 +205,18 @@ mod tests {
         );
     }
 
+    #[test]
+    fn every_ascii_character_decodes_to_itself_once_and_repeated() {
+        for character in '\0'..='\u{7f}' {
+            let [one, two, nine] = [1, 2, 9].map(|count| character.to_string().repeat(count));
+            let line = line_of(|| tracing::info!(one, two, nine));
+            assert_eq!(
+                json!([one, two, nine]),
+                json!([line["one"], line["two"], line["nine"]])
+            );
+        }
+    }
+
     proptest! {
         #[test]
         fn every_text_is_valid_json_that_decodes_to_itself(text in any::<String>()) {
