@@ -176,6 +176,17 @@ async fn a_lookup_asks_again_after_a_check_that_took_longer_than_the_trust() {
     assert!(lookup.await.unwrap().is_some());
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_checks_end_when_the_directory_is_dropped() {
+    for result in [Ok(None), Err("refused".to_owned())] {
+        let test = Test::start();
+        test.check(result).await;
+        drop(test.directory);
+        let ended = timeout_at(Instant::now() + INTERVAL, test.task).await;
+        ended.expect("no further check").expect("no panic");
+    }
+}
+
 /// Without pauses, instances would open connections to a store that restarts as fast as they can.
 #[tokio::test(start_paused = true)]
 async fn pauses_between_failed_checks_grow_and_are_short_again_after_a_success() {

@@ -5,7 +5,7 @@ use std::{
     os::unix::fs::{PermissionsExt, chown, symlink},
 };
 
-use tempfile::TempDir;
+use tempfile::{NamedTempFile, TempDir};
 
 use super::*;
 
@@ -210,6 +210,28 @@ fn a_log_of_another_user_is_refused() {
     let missing = fixture.path("missing");
     let refused = fixture.other_user(&[]).judge_store(&missing, &[log]);
     assert!(is_foreign(&refused.expect_err("it is foreign")));
+}
+
+#[test]
+fn where_every_user_can_create_a_store_it_is_believed_by_its_owner_and_root_only() {
+    let fixture = Fixture::new();
+    let store = NamedTempFile::new_in("/tmp").expect("a file");
+    fixture.give(store.path(), 0o600);
+    let judge = |believed: Believed| believed.judge_store(store.path(), &[]);
+    for believed in [fixture.owner(), Believed::user(0, vec![0])] {
+        assert_eq!(judge(believed), Ok(None));
+    }
+    let objection = judge(fixture.other_user(&[])).expect_err("it is foreign");
+    assert!(is_foreign(&objection), "{objection}");
+}
+
+#[test]
+fn the_owner_of_the_working_directory_is_believed_about_the_files_in_it() {
+    let owner = Path::new(".").metadata().expect("a folder").uid();
+    for (path, added) in [("file", &[owner][..]), ("folder/file", &[]), ("/file", &[])] {
+        let believed = Believed::user(1, Vec::new()).and_owner_of_folder(Path::new(path));
+        assert_eq!(believed.owners[2..], *added, "{path}");
+    }
 }
 
 #[test]

@@ -52,6 +52,7 @@ pub(super) struct Test {
     checks: UnboundedSender<Check>,
     pub(super) known: Arc<Mutex<Vec<Option<i64>>>>,
     registry: Registry,
+    pub(super) task: JoinHandle<()>,
 }
 
 impl Test {
@@ -65,12 +66,12 @@ impl Test {
         let mut registry = Registry::default();
         let (directory, task) =
             ApiKeySnapshot::new(source, Duration::from_millis(500), &mut registry);
-        tokio::spawn(task);
         Self {
             directory: Arc::new(directory),
             checks,
             known,
             registry,
+            task: tokio::spawn(task),
         }
     }
 
