@@ -16,7 +16,7 @@ pub struct UseCases {
     pub list_pets: ListPets,
     /// `createPet`
     pub create_pet: CreatePet,
-    /// `getPet`. `None`: the operation was removed.
+    /// `getPet`. `None`: the operation was removed, because `ApiSettings::serves_get_pet` is not set.
     pub get_pet: Option<GetPet>,
     /// Records which API keys use `getPet`, so that an operator finds the clients that still have to change.
     pub uses: Arc<dyn ApiKeyUses>,

@@ -5,7 +5,7 @@
 //! backwards, and `ZADD NX` never changes the beginning: instances can write in any order, and can repeat a write. The
 //! names lie outside of the prefix that invalidations follow, so a write invalidates nothing.
 
-use std::time::SystemTime;
+use std::{collections::HashMap, iter::zip, time::SystemTime};
 
 use animal_store_adapter_kit::{ApiKeyUseRecord, PendingUses, UseStore};
 use animal_store_app::{
@@ -13,9 +13,7 @@ use animal_store_app::{
     ports::{ApiKeyUse, RecordedUses},
 };
 use prometheus_client::registry::Registry;
-use redis::{
-    AsyncTypedCommands, Cmd, Pipeline, RedisResult, SortedSetAddOptions, UpdateCheck, pipe,
-};
+use redis::{Pipeline, RedisResult, SortedSetAddOptions, UpdateCheck, pipe};
 use tokio::task::JoinHandle;
 
 use crate::{
@@ -85,29 +83,31 @@ fn write_commands(keyspace: &Keyspace, uses: &PendingUses, now: i64) -> Pipeline
 
 /// Reads the last uses of the keys in the index.
 pub(crate) async fn read(keyspace: &Keyspace) -> keyspace::Result<RecordedUses> {
-    let mut connection = keyspace.connect().await?;
-    let mut uses = RecordedUses::default();
-    for (_, score) in read_scores(&mut connection, keyspace.uses("since")).await? {
-        uses.since = Some(time(score));
-    }
+    let mut query = pipe();
+    query.zrange_withscores(keyspace.uses("since"), 0, -1);
     for kind in ApiKeyUse::ALL {
-        let scores = read_scores(&mut connection, keyspace.last_uses(kind)).await?;
+        query.zrange_withscores(keyspace.last_uses(kind), 0, -1);
+    }
+    // After the uses: a key that was used is in the index, unless it was revoked or has expired.
+    query.hgetall(&keyspace.index);
+    let mut connection = keyspace.connect().await?;
+    let (since, requests, get_pet, index): (Scores, Scores, Scores, HashMap<String, String>) =
+        query.query_async(&mut connection).await?;
+
+    let mut uses = RecordedUses {
+        since: since.first().map(|(_, score)| time(*score)),
+        ..RecordedUses::default()
+    };
+    for (kind, scores) in zip(ApiKeyUse::ALL, [requests, get_pet]) {
         for (id, score) in scores {
-            if let Ok(id) = ApiKeyId::parse(&id) {
-                uses.last.insert((id, kind), time(score));
+            if let Ok(key) = ApiKeyId::parse(&id)
+                && index.contains_key(&id)
+            {
+                uses.last.insert((key, kind), time(score));
             }
         }
     }
-    // After the uses: a key that was used is in the index, unless it was revoked or has expired.
-    let index = connection.hgetall(&keyspace.index).await?;
-    uses.last
-        .retain(|(id, _), _| index.contains_key(id.as_str()));
     Ok(uses)
-}
-
-async fn read_scores(connection: &mut Connection, name: String) -> RedisResult<Scores> {
-    let query = Cmd::zrange_withscores(name, 0, -1);
-    query.query_async(connection).await
 }
 
 /// Deletes the uses of a key.

@@ -242,7 +242,7 @@ impl Parts {
         let (head, body) = response.into_parts();
         let size = body.size();
         let Ok(body) = body.try_into_bytes() else {
-            unreachable!("every body of the service is in memory")
+            unreachable!("a handler returned a stream")
         };
         Self { head, size, body }
     }

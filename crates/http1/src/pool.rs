@@ -135,10 +135,9 @@ impl Pool {
         self.settings.metrics.full.inc();
         if self.settings.metrics.full_warnings.admits(()) {
             let busiest = self.addresses.busiest();
-            let busiest = busiest.as_ref();
             tracing::warn!(
-                address = busiest.map(|busiest| display(busiest.address)),
-                connections = busiest.map(|busiest| busiest.connections),
+                address = busiest.as_ref().map(|busiest| display(busiest.address)),
+                connections = busiest.as_ref().map(|busiest| busiest.connections),
                 "a worker has its maximum of connections: idle ones and those without progress are closed, \
                  first those of the address that has the most"
             );
@@ -150,8 +149,8 @@ impl Pool {
         let open = self.open.borrow();
         let candidates = open
             .values()
-            .filter(|connection| connection.room().is_some());
-        if let Some(first) = candidates.min_by_key(|connection| connection.room()) {
+            .filter_map(|connection| Some((connection.room()?, connection)));
+        if let Some((_, first)) = candidates.min_by_key(|(room, _)| *room) {
             first.close(End::MaxConnections);
         }
     }

@@ -71,7 +71,7 @@ pub(crate) trait Backend: Send + Sync {
 /// A backend of pets.
 #[async_trait]
 pub(crate) trait PetsBackend: Backend {
-    /// Starts the storage.
+    /// Starts the storage: for a command, without migrations.
     async fn start(&self, access: &mut Access, registry: &mut Registry) -> anyhow::Result<Storage>;
 
     /// Opens one side of a copy. A source is read with the rights of the service, and a target is written with those of

@@ -231,17 +231,17 @@ impl Values {
         self.warnings.insert(warning);
     }
 
-    /// Takes over the values of the settings that reload. Returns the settings whose values are others there. The value
-    /// of a secret in a file that was opened is the content.
-    pub fn reload(&mut self, there: &Self) -> Changes {
+    /// Takes over the newer values of the settings that reload. Returns the settings whose values differ. The value of a
+    /// secret in a file that was opened is the content.
+    pub fn reload(&mut self, newer: &Self) -> Changes {
         let mut changes = Changes::default();
         for setting in self.schema.settings() {
             let name = setting.name;
-            if self.text(name) == there.text(name) {
+            if self.text(name) == newer.text(name) {
                 continue;
             }
             if setting.reloads {
-                let entry = there.entries[name].clone();
+                let entry = newer.entries[name].clone();
                 self.entries.insert(name.to_owned(), entry);
                 changes.reloaded.push(name);
             } else {

@@ -10,10 +10,9 @@ use crate::PostgresSettings;
 /// The value of a parameter.
 pub(crate) type Value<'a> = &'a (dyn ToSql + Sync);
 
-/// A text with parameters.
+/// The text of a statement, and the types of its parameters.
 pub(crate) struct Query {
     pub(crate) text: String,
-    /// The types of the parameters.
     pub(crate) types: Vec<Type>,
 }
 
@@ -46,7 +45,7 @@ impl SessionStatement {
         match self {
             Self::Prepared(statement) => client.query(statement, values).await,
             Self::Unprepared(Query { text, types }) => {
-                let mut typed = Vec::new();
+                let mut typed = Vec::with_capacity(values.len());
                 for (value, value_type) in zip(values, types) {
                     typed.push((*value, value_type.clone()));
                 }

@@ -234,7 +234,7 @@ fn pets_of_gets(rows: &[Row], ids: &[i64]) -> Vec<Pets> {
         Ok(found) => found,
         Err(failure) => return vec![Err(failure); ids.len()],
     };
-    let mut responses = Vec::new();
+    let mut responses = Vec::with_capacity(ids.len());
     for id in ids {
         responses.push(match found.get(id) {
             Some(pet) => pet.clone().map(|pet| vec![pet]),

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, iter::zip};
 
-use animal_store_app::{ApiKeyDigest, IssuedApiKey, IssuedToken, ports::ChangedApiKey};
+use animal_store_app::{ApiKeyDigest, IssuedApiKey, ports::ChangedApiKey};
 use redis::{Cmd, Pipeline, cmd, pipe};
 
 use super::token::{ListedToken, StoredToken};
@@ -75,12 +75,15 @@ impl Keyspace {
         Ok(keys)
     }
 
-    /// Returns the commands that replace a key by the key after a change.
+    /// Returns the commands that make a change of a key.
     pub(super) fn replace(&self, id: &str, changed: &ChangedApiKey) -> Pipeline {
+        let old = changed.before.as_ref().map_or(&[][..], |key| &key.tokens);
+        let new = changed.after.as_ref().map_or(&[][..], |key| &key.tokens);
         let mut commands = pipe();
-        let mut old: &[IssuedToken] = &[];
-        if let Some(before) = &changed.before {
-            old = &before.tokens;
+        for token in old {
+            if new.iter().all(|new| new.digest != token.digest) {
+                commands.del(self.token(&token.digest)).ignore();
+            }
         }
         let mut digests = Vec::new();
         if let Some(IssuedApiKey { key, tokens }) = &changed.after {
@@ -89,11 +92,6 @@ impl Keyspace {
                 if !old.contains(token) {
                     self.set_token(&mut commands, key, token);
                 }
-            }
-        }
-        for token in old {
-            if !digests.contains(&hex::encode(token.digest.0)) {
-                commands.del(self.token(&token.digest)).ignore();
             }
         }
         // An entry without digests is removed as that of an expired key.

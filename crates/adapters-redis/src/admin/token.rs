@@ -67,9 +67,12 @@ impl Keyspace {
         hash.arg(SCOPES).arg(scopes);
         hash.arg(LAST_FOUR).arg(&token.last_four);
         hash.arg(CREATED).arg(milliseconds(token.created));
+        let expires = token.expires.map(milliseconds);
+        if let Some(expires) = expires {
+            hash.arg(EXPIRES).arg(expires);
+        }
         hash.ignore();
-        if let Some(expires) = token.expires.map(milliseconds) {
-            commands.hset(&name, EXPIRES, expires).ignore();
+        if let Some(expires) = expires {
             commands.pexpire_at(name, expires).ignore();
         }
     }

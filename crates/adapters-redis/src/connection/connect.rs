@@ -65,10 +65,8 @@ pub(crate) async fn check_role(mut connection: MultiplexedConnection) -> RedisRe
     let mut query = cmd("HELLO");
     query.arg(3).arg("SETNAME").arg(CLIENT_NAME);
     let mut hello: HashMap<String, Value> = query.query_async(&mut connection).await?;
-    let role: Option<String> = match hello.remove("role") {
-        Some(role) => from_redis_value(role)?,
-        None => None,
-    };
+    let role = hello.remove("role");
+    let role: Option<String> = role.map(from_redis_value).transpose()?;
     let problem = match role.as_deref() {
         Some("master") => return Ok(()),
         None => "the server is a Sentinel: the URL must begin with redis+sentinel://",

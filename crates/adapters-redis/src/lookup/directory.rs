@@ -86,8 +86,8 @@ impl RedisApiKeyDirectory {
         });
     }
 
-    /// Waits for a lookup, which has a timeout. The longer one applies if the runtime is too busy to enforce that. A
-    /// runtime that is shut down drops the lookup.
+    /// Waits for a lookup, which has a timeout. This timeout is longer: it applies if the runtime is too busy to enforce
+    /// that of the lookup. A runtime that is shut down drops the lookup.
     async fn wait_for(&self, mut outcome: OutcomeReceiver) -> LookupOutcome {
         let keyspace = &self.state.keyspace;
         let finished = outcome.wait_for(Option::is_some);

@@ -138,7 +138,7 @@ impl<C: Clone + Send + Sync> LookupState<C> {
         }
     }
 
-    /// Returns the connection of the session, or waits for the next one.
+    /// Returns the connection of the session, or waits for the next one until `wait_until`.
     async fn connection(&self, link: &mut watch::Receiver<Link<C>>) -> keyspace::Result<C> {
         let wait_until = link.borrow_and_update().wait_until;
         let up = link.wait_for(|link| link.connection.is_some());

@@ -52,11 +52,13 @@ pub(crate) fn find(
 }
 
 /// Adds a record of a key that [`find`] did not find: it replaces one that has expired. Diesel would prepare an
-/// `ON CONFLICT` with a condition again for each record.
+/// `ON CONFLICT … DO UPDATE` again for each record, and `REPLACE` changes what the statements of a trigger do.
 pub(crate) fn add(
     connection: &mut SqliteConnection,
     record: &IdempotencyRecord,
 ) -> QueryResult<()> {
+    diesel::delete(table.find((record.key.api_key.as_str(), &record.key.digest[..])))
+        .execute(connection)?;
     let row = RecordRow {
         api_key_id: record.key.api_key.to_string(),
         key_digest: record.key.digest.to_vec(),
@@ -64,7 +66,7 @@ pub(crate) fn add(
         pet_id: record.pet_id.get(),
         expires_at: milliseconds(record.expires_at),
     };
-    diesel::replace_into(table)
+    diesel::insert_into(table)
         .values(&row)
         .execute(connection)?;
     Ok(())

@@ -25,8 +25,8 @@ use crate::{
 
 #[declare_sql_function]
 extern "SQL" {
-    /// The id of the last row that this connection inserted, triggers aside. For `RETURNING`, SQLite opens a temporary
-    /// table for each row: a quarter of the CPU of a create.
+    /// The id of the last row that this connection inserted, triggers aside. It stands for `RETURNING`, for which SQLite
+    /// opens a temporary table for each row: a quarter of the CPU of a create.
     fn last_insert_rowid() -> BigInt;
 }
 

@@ -32,7 +32,7 @@ const HTTP_1: &[u8] = b"http/1.1";
 /// The algorithm of RSA keys (RFC 8017, appendix A.1).
 const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
 
-/// What says that a key in PEM is encrypted.
+/// Texts in a PEM file whose private key is encrypted.
 const ENCRYPTED: [&str; 2] = ["BEGIN ENCRYPTED PRIVATE KEY", "Proc-Type: 4,ENCRYPTED"];
 
 /// PEM files with the identity of the server.

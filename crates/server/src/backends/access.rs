@@ -23,7 +23,7 @@ impl Access {
         }
     }
 
-    /// A command. It runs no migration, and a backend that is not available is an error.
+    /// A command. It runs no migration on a store that exists, and a storage that is not available is an error.
     pub(crate) const fn of_command(usage: StoreUse) -> Self {
         let usage = match usage {
             StoreUse::Read => FileUse::Read,
