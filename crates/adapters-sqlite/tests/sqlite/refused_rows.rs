@@ -123,3 +123,16 @@ async fn equal_idempotency_keys_beside_a_refused_row_add_one_pet() {
         assert_eq!(sql::number(&store.path(), records), 1, "{raise}");
     }
 }
+
+#[tokio::test]
+async fn a_trigger_that_refuses_a_record_also_refuses_its_pet() {
+    let store =
+        with_trigger("AFTER INSERT ON idempotency_keys BEGIN INSERT INTO one VALUES (1); END");
+    let added = store.repository.add(request("Rex")).await;
+    let failure = add_failure(added.map(|added| added.pet));
+    assert!(
+        matches!(failure, StoreFailure::Unavailable(_)),
+        "{failure:?}"
+    );
+    assert_eq!(store.count().await, 0);
+}
