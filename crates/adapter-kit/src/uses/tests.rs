@@ -23,7 +23,10 @@ impl UseStore for FakeStore {
         "fake".to_owned()
     }
 
-    async fn write(&self, uses: &PendingUses, _: i64) -> Result<(), String> {
+    async fn write(&self, uses: &PendingUses, minute: i64) -> Result<(), String> {
+        assert_eq!(minute % 60, 0, "a whole minute");
+        let age = milliseconds(SystemTime::now()) / 1000 - minute;
+        assert!((0..3600).contains(&age), "in seconds since 1970: {minute}");
         if self.unavailable.load(Ordering::Relaxed) {
             return Err("unavailable".to_owned());
         }
