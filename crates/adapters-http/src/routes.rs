@@ -13,8 +13,9 @@ use crate::{
     middleware::{Caught, authenticate::authenticate},
     openapi,
     pets::{
-        METHODS, PET_METHODS, PETS_METHODS, create_pet, get::announce_deprecation, get_pet,
-        list_pets,
+        METHODS, PET_METHODS, PETS_METHODS, create_pet,
+        get::{announce_deprecation, removed},
+        get_pet, list_pets,
     },
 };
 
@@ -22,13 +23,18 @@ use crate::{
 const READ_METHODS: &str = "GET, HEAD";
 
 /// Routes of the API listener. Every path under `/v1` needs an API key, unknown paths included.
-pub(crate) fn api(config: &mut ServiceConfig) {
+pub(crate) fn api(config: &mut ServiceConfig, serves_get_pet: bool) {
     let pets = web::resource("/pets")
         .route(read(list_pets))
         .route(web::post().to(Caught(create_pet)))
         .default_service(reject(|| ApiError::MethodNotAllowed(PETS_METHODS)));
+    let get = if serves_get_pet {
+        read(get_pet)
+    } else {
+        read(removed)
+    };
     let pet = web::resource("/pets/{petId}")
-        .route(read(get_pet).wrap(from_fn(announce_deprecation)))
+        .route(get.wrap(from_fn(announce_deprecation)))
         .default_service(reject(|| ApiError::MethodNotAllowed(PET_METHODS)));
     let v1 = web::scope("/v1")
         .wrap(from_fn(authenticate))

@@ -112,10 +112,6 @@ where
         let in_flight = in_flight.clone();
         let live = Arc::clone(&live);
         move || {
-            let mut use_cases = use_cases();
-            if !settings.serves_get_pet {
-                use_cases.get_pet = None;
-            }
             let log = Rc::new(log.clone());
             let in_flight = in_flight.clone();
             let live = Arc::clone(&live);
@@ -130,11 +126,11 @@ where
             };
             // The middleware that is added last runs first.
             App::new()
-                .app_data(Data::new(use_cases))
+                .app_data(Data::new(use_cases()))
                 .app_data(Data::new(limits))
                 .app_data(document.clone())
                 .app_data(settings.public_url.clone())
-                .configure(routes::api)
+                .configure(|config| routes::api(config, settings.serves_get_pet))
                 .wrap_fn(move |request, service| in_flight::limit(&in_flight, request, service))
                 .wrap_fn(move |request, service| {
                     cors::apply(live.load().origins.as_ref(), request, service)

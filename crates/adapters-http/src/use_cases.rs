@@ -16,8 +16,8 @@ pub struct UseCases {
     pub list_pets: ListPets,
     /// `createPet`
     pub create_pet: CreatePet,
-    /// `getPet`. `None`: the operation was removed, because `ApiSettings::serves_get_pet` is not set.
-    pub get_pet: Option<GetPet>,
+    /// `getPet`
+    pub get_pet: GetPet,
     /// Records which API keys use `getPet`, so that an operator finds the clients that still have to change.
     pub uses: Arc<dyn ApiKeyUses>,
 }
@@ -33,7 +33,7 @@ impl UseCases {
             authenticate: Authenticate::new(api_keys, Arc::clone(&uses)),
             list_pets: ListPets::new(Arc::clone(&pets)),
             create_pet: CreatePet::new(Arc::clone(&pets)),
-            get_pet: Some(GetPet::new(pets)),
+            get_pet: GetPet::new(pets),
             uses,
         }
     }

@@ -157,7 +157,7 @@ mod tests {
         let app = App::new()
             .app_data(Data::new(use_cases))
             .app_data(Data::clone(&limits))
-            .configure(routes::api);
+            .configure(|config| routes::api(config, true));
         let service = init_service(app).await;
         let send = async |token| {
             let request = TestRequest::with_uri("/v1/nowhere")

@@ -61,16 +61,21 @@ pub(crate) async fn get_pet(
     use_cases: Data<UseCases>,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let get_pet = use_cases.get_pet.as_ref().ok_or(ApiError::Gone)?;
     // A text that is not an id belongs to no pet: the interface defines a 404 here, but no 400.
     let number = digits::parse(request.match_info().query("petId"));
     let id = PetId::parse(number.ok_or(ApiError::PetNotFound)?);
     let id = id.map_err(|_| ApiError::PetNotFound)?;
-    let found = get_pet
+    let found = use_cases
+        .get_pet
         .execute(&access, id)
         .instrument(traces::storage_span());
     let pet = found.await?.ok_or(ApiError::PetNotFound)?;
     Ok(HttpResponse::Ok()
         .content_type(JSON)
         .body(pet_json::to_vec(&pet)))
+}
+
+/// Stands for [`get_pet`] if the operation is not served.
+pub(crate) async fn removed(_: Read) -> Result<HttpResponse, ApiError> {
+    Err(ApiError::Gone)
 }
