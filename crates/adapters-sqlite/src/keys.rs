@@ -39,7 +39,9 @@ impl SqliteFile {
         let Some(time) = session.read(time_of_backup).await? else {
             return Ok(());
         };
-        let records = SqliteApiKeyStore::new(self.clone()).list().await?.len();
+        let keys = SqliteApiKeyStore::new(self.clone()).list().await;
+        // An invalid key does not prevent a start: there is no list then.
+        let records = keys.ok().map(|keys| keys.len());
         tracing::warn!(
             time,
             records,

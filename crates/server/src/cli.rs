@@ -30,7 +30,10 @@ use animal_store_adapters_sqlite::SqliteFileError;
 use animal_store_settings::{SettingsError, parsers::duration};
 use animal_store_telemetry::stderr;
 use anyhow::bail;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{
+    CommandFactory, Parser, Subcommand,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
 use clap_complete::Shell;
 use rlimit::{Resource, setrlimit};
 
@@ -108,7 +111,7 @@ enum ConfigCommand {
 
 /// Runs the command that the process was started with.
 pub fn run() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| without_values(error).exit());
     // A core dump would have the tokens and the private keys. Lowering a limit needs no permission.
     let _ = setrlimit(Resource::CORE, 0, 0);
     match execute(cli.command.unwrap_or(Command::Serve), &cli.options) {
@@ -123,6 +126,25 @@ pub fn run() -> ExitCode {
             ExitCode::from(if is_invalid { 2 } else { 1 })
         }
     }
+}
+
+/// Hides what an error repeats, except the name of an option: it can be a secret in the wrong place.
+fn without_values(mut error: clap::Error) -> clap::Error {
+    let repeated = match error.kind() {
+        ErrorKind::UnknownArgument => ContextKind::InvalidArg,
+        ErrorKind::InvalidSubcommand => ContextKind::InvalidSubcommand,
+        _ => ContextKind::InvalidValue,
+    };
+    // An empty one means that a value is missing.
+    if let Some(ContextValue::String(text)) = error.get(repeated)
+        && !text.is_empty()
+    {
+        let name = text.split('=').next().unwrap_or_default();
+        let is_option = repeated == ContextKind::InvalidArg && name.starts_with('-');
+        let shown = if is_option { name } else { "…" };
+        error.insert(repeated, ContextValue::String(shown.to_owned()));
+    }
+    error
 }
 
 /// Each command reads the part of the configuration that it uses.
@@ -176,5 +198,50 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    /// Returns command lines with `SECRET` in each place of a command and of its subcommands.
+    fn lines_with_a_secret(command: &clap::Command, name: &str) -> Vec<String> {
+        let mut lines = Vec::new();
+        for arguments in [
+            "SECRET",
+            "x SECRET",
+            "--token=SECRET",
+            "--token-stdi=SECRET",
+            "-- x --token=SECRET",
+        ] {
+            lines.push(format!("{name} {arguments}"));
+        }
+        for option in command.get_arguments().filter_map(clap::Arg::get_long) {
+            lines.push(format!("{name} --{option}=SECRET"));
+            lines.push(format!("{name} --{option} SECRET"));
+        }
+        for subcommand in command.get_subcommands() {
+            let name = format!("{name} {}", subcommand.get_name());
+            lines.extend(lines_with_a_secret(subcommand, &name));
+        }
+        lines
+    }
+
+    #[test]
+    fn no_error_repeats_a_value() {
+        let mut kinds = Vec::new();
+        for line in lines_with_a_secret(&Cli::command(), "animal-store") {
+            // A path can be any text.
+            if let Err(error) = Cli::try_parse_from(line.split(' ')) {
+                kinds.push(error.kind());
+                let shown = without_values(error).to_string();
+                assert!(!shown.contains("SECRET"), "{line}: {shown}");
+            }
+        }
+        for kind in [
+            ErrorKind::UnknownArgument,
+            ErrorKind::InvalidSubcommand,
+            ErrorKind::InvalidValue,
+            ErrorKind::ValueValidation,
+            ErrorKind::TooManyValues,
+        ] {
+            assert!(kinds.contains(&kind), "{kind}");
+        }
     }
 }

@@ -58,7 +58,7 @@ pub(super) async fn pets(command: pets::Command, sources: &Sources) -> anyhow::R
 /// Runs `copy`.
 pub(super) async fn copy(args: CopyArgs) -> anyhow::Result<()> {
     // The log is that of the target.
-    let target = start(&sources_of(&args.to), Stores::read);
+    let target = start(&sources_of(&args.to)?, Stores::read);
     let (to, _log) = target.with_context(|| args.to.display().to_string())?;
     let open = async {
         let from = load_path(&args.from)?;
@@ -123,7 +123,7 @@ async fn open_copy(from: Stores, to: Stores, has_api_keys: bool) -> anyhow::Resu
 
 /// Reads the stores in a configuration file, or those of an SQLite file, and logs the warnings.
 fn load_path(path: &Path) -> anyhow::Result<Stores> {
-    let mut values = config::read(&sources_of(path));
+    let mut values = config::read(&sources_of(path)?);
     let stores = values
         .open(Stores::read)
         .with_context(|| path.display().to_string())?;
@@ -132,15 +132,24 @@ fn load_path(path: &Path) -> anyhow::Result<Stores> {
 }
 
 /// Returns a configuration file or an SQLite file as sources. The environment is ignored: it would change both sides.
-fn sources_of(path: &Path) -> Sources {
+///
+/// # Errors
+/// If the setting of the SQLite file would be another path: a setting is UTF-8, and trimmed.
+fn sources_of(path: &Path) -> Result<Sources, UsageError> {
     let mut sources = Sources::default();
     if path.extension() == Some(OsStr::new("toml")) {
         sources.file = Some(path.to_owned());
-    } else {
-        let file = path.display().to_string();
-        sources.flags = vec![(sqlite::PATH.to_owned(), file)];
+        return Ok(sources);
     }
-    sources
+    let file = path.to_str().filter(|file| file.trim() == *file);
+    let file = file.ok_or_else(|| {
+        let path = path.display();
+        UsageError(format!(
+            "{path} is not UTF-8, or begins or ends with white space: rename the file"
+        ))
+    })?;
+    sources.flags = vec![(sqlite::PATH.to_owned(), file.to_owned())];
+    Ok(sources)
 }
 
 /// The user and the machine of this process, for the audit log.

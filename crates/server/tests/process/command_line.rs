@@ -28,9 +28,21 @@ fn the_version_names_the_commit_of_the_build() {
 }
 
 #[test]
-fn an_invalid_command_line_is_refused() {
-    for line in ["sell", "serve more", "--colour", "--set http.listen"] {
-        Program::new().args(line).run().assert_refused(2, &[]);
+fn an_invalid_command_line_is_refused_without_repeating_a_value() {
+    for (line, reason) in [
+        ("SECRET", "unrecognized subcommand '…'"),
+        (
+            "keys create --token-stdin SECRET",
+            "unexpected argument '…'",
+        ),
+        (
+            "keys create --token=SECRET",
+            "unexpected argument '--token'",
+        ),
+        ("--set SECRET", "it has no ="),
+    ] {
+        let refused = Program::new().args(line).run();
+        refused.assert_refused(2, &[reason]).assert_lacks("SECRET");
     }
 }
 

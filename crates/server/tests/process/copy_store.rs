@@ -1,5 +1,7 @@
 //! `animal-store copy` and `animal-store backup`: what is copied, and what is refused. The rules are those of `app`.
 
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
+
 use crate::prelude::*;
 
 /// API keys that are part of the configuration.
@@ -139,6 +141,11 @@ fn stores_that_cannot_be_copied_are_refused() {
             .file("memory.toml", "storage.backend = \"memory\"\n")
             .file("store.toml", &store.config(MEMORY));
         program.args(line).run().assert_refused(code, &[reason]);
+    }
+    for name in [&b"caf\xe9.db"[..], b"pets.db "] {
+        let copy = Program::bare().args("copy --from").arg(store.path());
+        let refused = copy.arg("--to").arg(OsStr::from_bytes(name)).run();
+        refused.assert_refused(2, &["is not UTF-8, or begins or ends with white space"]);
     }
 }
 

@@ -185,18 +185,23 @@ fn a_start_that_cannot_print_a_key_leaves_none() {
 }
 
 #[test]
-fn an_invalid_key_does_not_prevent_the_start() {
+fn an_invalid_key_does_not_prevent_the_start_of_a_store_and_of_its_backup() {
     let store = Store::sqlite();
     let good = store.create_key();
     let bad = store.create_key();
     let label = format!("UPDATE api_keys SET label = '' WHERE id = '{}'", bad.id);
     store.execute(&label);
+    let backup = Store::sqlite();
+    let command = store.with_own_keys().args("backup");
+    command.arg(backup.path()).succeed();
 
-    let mut running = in_folder(&store).start();
-    let event = running.wait_for_event("an API key is not valid: this command revokes it");
-    assert!(event["reason"].to_string().contains(&bad.id), "{event}");
-    assert_eq!(status(running.address(), &good.token), 200);
-    let command = event["command"].as_str().expect("a command");
-    paste(&command.replace("ID", &bad.id), store.folder());
-    assert!(!store.list_keys().concat().contains(&bad.id));
+    for store in [store, backup] {
+        let mut running = in_folder(&store).start();
+        let event = running.wait_for_event("an API key is not valid: this command revokes it");
+        assert!(event["reason"].to_string().contains(&bad.id), "{event}");
+        assert_eq!(status(running.address(), &good.token), 200);
+        let command = event["command"].as_str().expect("a command");
+        paste(&command.replace("ID", &bad.id), store.folder());
+        assert!(!store.list_keys().concat().contains(&bad.id));
+    }
 }
