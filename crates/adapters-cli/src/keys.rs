@@ -50,7 +50,7 @@ pub enum Command {
         /// Id of the key.
         id: String,
     },
-    /// Gives an API key a new token and prints it; the old token stays valid for 24 hours unless --grace is shorter.
+    /// Gives an API key a new token and prints it; the old token stays valid for at most 24 hours, or for --grace.
     ///
     /// The new token cannot be shown again. The output says when the old token ends. If the old token has leaked, add
     /// --grace 0s, which ends it at once; after a rotation, another one with --grace 0s ends both.
@@ -127,7 +127,7 @@ pub async fn run(
         Command::Rotate(args) => rotate(&args, &keys).await,
     }?;
     if usage != StoreUse::Read {
-        tracing::info!(store = keys.place, "this store was changed");
+        tracing::info!(store = keys.place, "the API keys are in this store");
     }
     confirm_changes(&*keys.store).await
 }

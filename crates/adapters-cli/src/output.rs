@@ -1,11 +1,11 @@
 //! What commands print on standard output.
 
 use std::{
-    io::{self, Write},
+    io::{self, ErrorKind, Write},
     time::{Duration, Instant},
 };
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use thiserror::Error;
 
 /// The program that read standard output has closed it. As usual in a pipe, nothing is printed about it.
@@ -18,9 +18,18 @@ pub struct ClosedOutput;
 /// # Errors
 /// If standard output cannot be written.
 pub fn print(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
-    io::stdout()
-        .write_all(text.as_ref())
+    let mut stdout = io::stdout().lock();
+    let result = stdout.write_all(text.as_ref());
+    written(result.and_then(|()| stdout.flush()))
         .context("the result cannot be written to standard output")
+}
+
+/// Returns the outcome of a write: [`ClosedOutput`] if it is a pipe that was closed.
+pub(crate) fn written<T>(result: io::Result<T>) -> anyhow::Result<T> {
+    match result {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => bail!(ClosedOutput),
+        result => Ok(result?),
+    }
 }
 
 /// Prints the result of a command that moves pets: a name and a value per line, and how long it took.

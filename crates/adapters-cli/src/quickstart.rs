@@ -38,15 +38,15 @@ impl Quickstart {
         written.context("the API key cannot be printed on standard error")
     }
 
-    fn origin(&self) -> String {
+    fn listener(&self) -> String {
         let scheme = if self.has_tls { "https" } else { "http" };
         format!("{scheme}://{}", self.address)
     }
 
     fn notice(&self, notice: &str) -> String {
-        let origin = self.origin();
+        let listener = self.listener();
         let tls_notice = if self.has_tls { TLS_NOTICE } else { "" };
-        format!("\n  The animal store listens on {origin}.\n  {notice}{tls_notice}\n\n")
+        format!("\n  The animal store listens on {listener}.\n  {notice}{tls_notice}\n\n")
     }
 
     fn requests(&self, token: &ApiToken) -> String {
@@ -66,12 +66,18 @@ impl Quickstart {
     }
 
     fn url(&self) -> String {
-        if let Some(url) = &self.public_url {
-            url.clone()
-        } else if self.has_tls && self.address.ip().is_loopback() {
-            format!("https://localhost:{}/v1", self.address.port())
+        match &self.public_url {
+            Some(url) => url.clone(),
+            None => format!("{}/v1", self.origin()),
+        }
+    }
+
+    /// Returns the listener by a name that its certificate can have.
+    fn origin(&self) -> String {
+        if self.has_tls && self.address.ip().is_loopback() {
+            format!("https://localhost:{}", self.address.port())
         } else {
-            format!("{}/v1", self.origin())
+            self.listener()
         }
     }
 }

@@ -28,8 +28,8 @@ use animal_store_adapters_cli::{
 use animal_store_adapters_http::{PublicUrl, openapi_document};
 use animal_store_adapters_sqlite::SqliteFileError;
 use animal_store_settings::{SettingsError, parsers::duration};
-use animal_store_telemetry::stderr;
-use anyhow::bail;
+use animal_store_telemetry::{CommandLog, stderr};
+use anyhow::{bail, ensure};
 use clap::{
     CommandFactory, Parser, Subcommand,
     error::{ContextKind, ContextValue, ErrorKind},
@@ -147,10 +147,11 @@ fn without_values(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// Each command reads the part of the configuration that it uses.
+/// Each command reads the part of the configuration that it uses. It fails if a line of its log is lost.
 fn execute(command: Command, options: &Options) -> anyhow::Result<()> {
     options.check(env::args_os())?;
     let sources = || options.sources();
+    let log = &CommandLog::default();
     match command {
         Command::Serve => serve::run(options),
         Command::CheckConfig => {
@@ -164,16 +165,16 @@ fn execute(command: Command, options: &Options) -> anyhow::Result<()> {
             let template = SCHEMA.template(TEMPLATE_HEAD, &options.set);
             print(template.map_err(UsageError)?)
         }
-        Command::Keys(command) => block_on(stores::keys(command, &sources()?)),
-        Command::Pets(command) => move_pets(stores::pets(command, &sources()?)),
-        Command::Migrate { dry_run } => block_on(migrate::run(dry_run, &sources()?)),
-        Command::Backup(args) => move_pets(stores::back_up(args, &sources()?)),
+        Command::Keys(command) => block_on(stores::keys(command, &sources()?, log)),
+        Command::Pets(command) => move_pets(stores::pets(command, &sources()?, log)),
+        Command::Migrate { dry_run } => block_on(migrate::run(dry_run, &sources()?, log)),
+        Command::Backup(args) => move_pets(stores::back_up(args, &sources()?, log)),
         Command::Copy(_) if *options != Options::default() => {
             bail!(UsageError(
                 "no option selects the stores of copy but --from and --to".to_owned()
             ))
         }
-        Command::Copy(args) => move_pets(stores::copy(args)),
+        Command::Copy(args) => move_pets(stores::copy(args, log)),
         Command::OpenApi { server } => {
             let server = server.as_deref().map(PublicUrl::parse).transpose();
             let server = server.map_err(|error| UsageError(format!("--server {error}")))?;
@@ -188,7 +189,12 @@ fn execute(command: Command, options: &Options) -> anyhow::Result<()> {
             clap_complete::generate(shell, &mut command, "animal-store", &mut script);
             print(script)
         }
-    }
+    }?;
+    ensure!(
+        !log.has_lost_lines(),
+        "the command succeeded, but its log could not be written to standard error"
+    );
+    Ok(())
 }
 
 #[cfg(test)]

@@ -76,12 +76,6 @@ impl LogSettings {
 pub struct LogFilter(reload::Handle<Targets, Registry>);
 
 impl LogFilter {
-    /// Creates the filter of a log that is never written, for tests.
-    #[must_use]
-    pub fn unused() -> Self {
-        Self(reload::Layer::new(Targets::new()).1)
-    }
-
     /// Replaces the filter. Has no effect if the log has ended.
     pub fn replace(&self, settings: &LogSettings) {
         let _ = self.0.reload(settings.complete_filter());
@@ -93,6 +87,14 @@ impl LogFilter {
 pub struct CommandLog(Arc<AtomicBool>);
 
 impl CommandLog {
+    /// Starts the log: on standard error, written before the command continues.
+    pub fn start(&self, settings: &LogSettings) {
+        let writer = self.clone();
+        init(settings, None, io::stderr().is_terminal(), move || {
+            writer.clone()
+        });
+    }
+
     /// Returns whether a line could not be written.
     #[must_use]
     pub fn has_lost_lines(&self) -> bool {
@@ -134,16 +136,6 @@ pub fn start(
         writer.clone()
     });
     Ok((log, filter))
-}
-
-/// Starts the log of a command: on standard error, written before the command continues.
-pub fn start_for_command(settings: &LogSettings) -> CommandLog {
-    let log = CommandLog::default();
-    let writer = log.clone();
-    init(settings, None, io::stderr().is_terminal(), move || {
-        writer.clone()
-    });
-    log
 }
 
 fn init(

@@ -2,7 +2,7 @@
 
 use std::{
     fs::{File, Permissions},
-    io::{self, ErrorKind, Write},
+    io::{self, Write},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf, absolute},
     sync::Arc,
@@ -11,7 +11,7 @@ use std::{
 
 use animal_store_app::ExportPets;
 use animal_store_pet_json::to_line;
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use clap::Args;
 use tempfile::NamedTempFile;
 use tokio::task::spawn_blocking;
@@ -19,7 +19,7 @@ use tokio::task::spawn_blocking;
 use super::OpenedPets;
 use crate::{
     StoreUse,
-    output::{ClosedOutput, duration_since, print_result},
+    output::{duration_since, print_result, written},
 };
 
 /// Arguments of `pets export`.
@@ -105,13 +105,10 @@ async fn write_pets(
 
 /// Writes on a thread that may block, and returns the writer.
 async fn write<W: Write + Send + 'static>(mut writer: W, lines: Vec<u8>) -> anyhow::Result<W> {
-    let written = spawn_blocking(move || -> io::Result<W> {
+    let result = spawn_blocking(move || {
         writer.write_all(&lines)?;
         writer.flush()?;
         Ok(writer)
     });
-    match written.await? {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => bail!(ClosedOutput),
-        written => Ok(written?),
-    }
+    written(result.await?)
 }

@@ -7,8 +7,8 @@
 use std::env;
 
 use animal_store_settings::{SettingsError, Values};
-use animal_store_telemetry::{CommandLog, start_for_command};
-use anyhow::{bail, ensure};
+use animal_store_telemetry::CommandLog;
+use anyhow::bail;
 use tokio::runtime::Runtime;
 
 use crate::{
@@ -19,16 +19,17 @@ use crate::{
 /// Reads the sections that a command uses, and starts its log.
 pub(super) fn start<T>(
     sources: &Sources,
+    log: &CommandLog,
     read: impl FnOnce(&mut Values) -> Option<T>,
-) -> Result<(T, CommandLog), SettingsError> {
+) -> Result<T, SettingsError> {
     let mut values = config::read(sources);
-    let (opened, log) = values.open(|values| {
-        let log = LogConfig::read(values);
-        Some((read(values)?, log))
+    let (opened, config) = values.open(|values| {
+        let config = LogConfig::read(values);
+        Some((read(values)?, config))
     })?;
-    let log = start_for_command(&log.settings);
+    log.start(&config.settings);
     log_warnings(&values.warnings());
-    Ok((opened, log))
+    Ok(opened)
 }
 
 /// Logs the warnings about the configuration.
@@ -36,15 +37,6 @@ pub(super) fn log_warnings(warnings: &[String]) {
     for warning in warnings {
         tracing::warn!("{warning}");
     }
-}
-
-/// Fails if a line of the log was lost.
-pub(super) fn check_log(log: &CommandLog) -> anyhow::Result<()> {
-    ensure!(
-        !log.has_lost_lines(),
-        "the command succeeded, but its log could not be written to standard error"
-    );
-    Ok(())
 }
 
 /// Runs a command on a runtime of its own.

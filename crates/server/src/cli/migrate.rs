@@ -3,13 +3,14 @@
 use std::time::Instant;
 
 use animal_store_adapters_cli::{duration_since, print};
+use animal_store_telemetry::CommandLog;
 
 use super::command::start;
 use crate::config::{Sources, StorageConfig};
 
-pub(super) async fn run(dry_run: bool, sources: &Sources) -> anyhow::Result<()> {
+pub(super) async fn run(dry_run: bool, sources: &Sources, log: &CommandLog) -> anyhow::Result<()> {
     let started = Instant::now();
-    let (storage, _log) = start(sources, StorageConfig::read)?;
+    let storage = start(sources, log, StorageConfig::read)?;
     let versions = storage.backend().migrate(dry_run).await?;
     if versions.is_empty() {
         tracing::info!("no migration is pending");

@@ -86,14 +86,15 @@ impl Options {
         flags
     }
 
-    /// Returns the program with the options that select its configuration, as a shell reads them. They name the SQLite
-    /// file: another shell has neither the variable that may have set it nor the working directory.
+    /// Returns the program with the options that select its configuration, as a shell reads them. They name both files:
+    /// another shell has neither the variable that may have set the path of SQLite nor the working directory.
     pub(super) fn program(&self, file: &Path) -> String {
         let mut program = env::args_os();
         let program = program.next().unwrap_or_else(|| "animal-store".into());
         let mut words = vec![program.display().to_string()];
         if let Some(path) = &self.config {
             words.push("--config".to_owned());
+            let path = absolute(path).unwrap_or_else(|_| path.clone());
             words.push(path.display().to_string());
         }
         words.push("--set".to_owned());
@@ -232,12 +233,12 @@ mod tests {
     fn a_command_to_paste_has_the_options_and_the_file_and_is_quoted() {
         let options = parse("--listen x --config it's --set a.b=/c --set storage.sqlite.path=pets");
         let program = options.program(Path::new("/my pets"));
-        assert!(
-            program.ends_with(
-                r" --config 'it'\''s' --set 'storage.sqlite.path=/my pets' --set 'a.b=/c'"
-            ),
-            "{program}"
+        let folder = env::current_dir().unwrap();
+        let folder = folder.display();
+        let expected = format!(
+            r" --config '{folder}/it'\''s' --set 'storage.sqlite.path=/my pets' --set 'a.b=/c'"
         );
+        assert!(program.ends_with(&expected), "{program}");
     }
 
     #[test]

@@ -3,8 +3,8 @@
 //! A token is printed only on a terminal, or with `--print-key`: standard error can be a log that others read. Such a
 //! start creates an API key if none was ever added, and prints two requests with it. A key in the file stays valid; a
 //! key in memory ends with the process. Otherwise, the log says how to create a key. A key is printed after it was
-//! stored, and before the directory of API keys starts, so that the printed requests work at once. A key that cannot be
-//! printed is revoked.
+//! stored, and before the directory of API keys starts, so that the printed requests work at once. If printing fails, the
+//! key is revoked. A signal meanwhile leaves it: `keys list` shows it as `quickstart`.
 
 use std::{
     io::{self, IsTerminal},
@@ -24,68 +24,82 @@ use animal_store_app::{
     ports::{ApiKeyStore, StoreFailure},
 };
 use anyhow::ensure;
-use secrecy::SecretString;
 
 use super::{options::Options, stores::operator};
 use crate::{
-    backends::Access,
-    config::{ApiKeysConfig, Config, StorageConfig},
+    backends::{Access, memory::MemoryApiKeysConfig},
+    config::{ApiKeysConfig, Config},
 };
 
 /// Creates an API key if none was ever added, or logs how to create one. `options` are those of the program in commands
-/// to paste, and `is_managed` says whether a service manager has started it. Returns the token of a key in memory.
+/// to paste, and `is_managed` says whether a service manager has started it. A key in memory is added to the
+/// configuration.
 ///
 /// # Errors
 /// If the file has no API key and other machines can connect, if it cannot be used, or if the key cannot be printed.
 pub(super) async fn run(
-    config: &Config,
+    config: &mut Config,
     address: SocketAddr,
     access: &mut Access,
     options: &Options,
     is_managed: bool,
-) -> anyhow::Result<Option<SecretString>> {
+) -> anyhow::Result<()> {
     let prints =
         options.print_key || (io::stderr().is_terminal() && config.listen.ip().is_loopback());
-    let quickstart = Quickstart {
+    let quickstart = prints.then(|| Quickstart {
         address,
         has_tls: config.tls.is_some(),
         public_url: config.http.public_url.as_ref().map(ToString::to_string),
-    };
-    match &config.stores.api_keys {
+    });
+    let has_pets = config.stores.are_one();
+    match &mut config.stores.api_keys {
         ApiKeysConfig::Sqlite(sqlite) => {
             let store = SqliteApiKeyStore::new(sqlite.open(access).await?);
             let start = FileStart {
-                config,
                 path: &sqlite.path,
+                has_pets,
+                listen: config.listen,
                 program: program(options, &sqlite.path, is_managed),
                 store: Arc::new(store),
-                quickstart: prints.then_some(quickstart),
+                quickstart,
                 is_managed,
             };
-            start.run().await.map(|()| None)
+            start.run().await
         }
-        ApiKeysConfig::Memory(memory) if !memory.tokens.is_empty() => Ok(None),
-        ApiKeysConfig::Memory(_) if prints => {
-            let token = ApiToken::from_random(&random_bits()?);
-            let notice = "No API key is configured: the key below is valid until the process ends.";
-            quickstart.print(notice, Some(&token)).await?;
-            Ok(Some(token.secret().clone()))
-        }
-        ApiKeysConfig::Memory(_) => {
-            tracing::warn!(
-                "there is no API key: every request gets 401; set keys.memory.tokens and restart"
-            );
-            Ok(None)
-        }
+        ApiKeysConfig::Memory(memory) => run_in_memory(memory, quickstart).await,
         // The start does not wait for them: a connection that finds no key logs how to create one.
-        ApiKeysConfig::Postgres(_) | ApiKeysConfig::Redis(_) => Ok(None),
+        ApiKeysConfig::Postgres(_) | ApiKeysConfig::Redis(_) => Ok(()),
     }
+}
+
+/// Adds a key if none is configured and it can be printed.
+async fn run_in_memory(
+    memory: &mut MemoryApiKeysConfig,
+    quickstart: Option<Quickstart>,
+) -> anyhow::Result<()> {
+    if !memory.tokens.is_empty() {
+        return Ok(());
+    }
+    let Some(quickstart) = quickstart else {
+        tracing::warn!(
+            "there is no API key: every request gets 401; set keys.memory.tokens and restart"
+        );
+        return Ok(());
+    };
+    let token = ApiToken::from_random(&random_bits()?);
+    let notice = "No API key is configured: the key below is valid until the process ends.";
+    quickstart.print(notice, Some(&token)).await?;
+    memory.tokens.push(token.secret().clone());
+    Ok(())
 }
 
 /// The start of a service whose API keys are in the file.
 struct FileStart<'a> {
-    config: &'a Config,
     path: &'a Path,
+    /// Whether the file has the pets as well.
+    has_pets: bool,
+    /// The address in the configuration.
+    listen: SocketAddr,
     /// The program in commands to paste.
     program: String,
     store: Arc<SqliteApiKeyStore>,
@@ -160,7 +174,7 @@ impl FileStart<'_> {
     }
 
     fn warn_of_no_key(&self) -> anyhow::Result<()> {
-        let listen = self.config.listen;
+        let listen = self.listen;
         let command = self.create_command();
         ensure!(
             self.is_managed || listen.ip().is_loopback(),
@@ -180,9 +194,10 @@ impl FileStart<'_> {
     }
 
     fn notice(&self, advice: &str) -> String {
-        let kept = match self.config.stores.pets {
-            StorageConfig::Sqlite(_) => "Pets and API keys",
-            _ => "API keys",
+        let kept = if self.has_pets {
+            "Pets and API keys"
+        } else {
+            "API keys"
         };
         format!("{kept} are kept in {}\n  {advice}", self.path.display())
     }

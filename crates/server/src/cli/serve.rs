@@ -1,3 +1,7 @@
+//! Serves: configuration, log, listeners, first API key and adapters, then reloads until a signal.
+//!
+//! A signal ends the start. At the end, the last spans and the log share what is left of `shutdown.timeout`.
+
 use animal_store_adapters_http::management_limits;
 use animal_store_http1::{ConnectionLimits, HttpListener};
 use animal_store_telemetry::Traces;
@@ -13,7 +17,7 @@ use super::{command::block_on, options::Options, quickstart};
 use crate::{
     application::Application,
     backends::Access,
-    config::{ApiKeysConfig, Config, ShutdownConfig},
+    config::{Config, ShutdownConfig},
     listeners::Listeners,
     reload::Reload,
     service_manager::{is_notified, notify_ready, notify_stopping, take_socket},
@@ -63,23 +67,22 @@ async fn serve(options: &Options, socket: Option<HttpListener>) -> anyhow::Resul
     let start = start(config, options, socket, log.dropped_lines());
     let result = tokio::select! {
         biased;
-        _ = signals.first() => Ok(None),
-        application = start => application.map(Some),
-    };
-    let result = match result {
-        Ok(Some(application)) => {
-            let reload = Reload {
-                api: application.api(),
-                filter,
-                values,
-            };
-            let reloads = tokio::spawn(reload.run(signals.clone(), load));
-            let result = application.run_until(&signals).await;
-            // The API server stops when it is dropped.
-            reloads.abort();
-            result
-        }
-        result => result.map(drop),
+        _ = signals.first() => Ok(()),
+        started = start => match started {
+            Ok(application) => {
+                let reload = Reload {
+                    api: application.api(),
+                    filter,
+                    values,
+                };
+                let reloads = tokio::spawn(reload.run(signals.clone(), load));
+                let result = application.run_until(&signals).await;
+                // The API server stops when it is dropped.
+                reloads.abort();
+                result
+            }
+            Err(error) => Err(error),
+        },
     };
     let finished = finish(traces.finish(), log.finish(), &shutdown, &signals).await;
     match (result, finished) {
@@ -115,12 +118,7 @@ async fn start(
         tracing::warn!("{}: {}", finding.found, finding.advice.unwrap_or_default());
     }
     let mut access = Access::of_service();
-    let first_token = quickstart::run(&config, address, &mut access, options, is_managed).await?;
-    if let Some(token) = first_token
-        && let ApiKeysConfig::Memory(memory) = &mut config.stores.api_keys
-    {
-        memory.tokens.push(token);
-    }
+    quickstart::run(&mut config, address, &mut access, options, is_managed).await?;
     let application = Application::start(config, listeners, access, dropped_log_lines).await?;
     let management = application
         .management_address()

@@ -12,19 +12,24 @@ use animal_store_adapters_cli::{
 };
 use animal_store_adapters_sqlite::NewBackup;
 use animal_store_app::{ApiKeyStores, CopyStore};
+use animal_store_telemetry::CommandLog;
 use anyhow::{Context, ensure};
 use nix::unistd::gethostname;
 use prometheus_client::registry::Registry;
 
-use super::command::{check_log, log_warnings, start};
+use super::command::{log_warnings, start};
 use crate::{
     backends::{Access, sqlite},
     config::{self, ApiKeysConfig, Sources, StorageConfig, Stores},
 };
 
 /// Runs a command of `keys`.
-pub(super) async fn keys(command: keys::Command, sources: &Sources) -> anyhow::Result<()> {
-    let (config, log) = start(sources, ApiKeysConfig::read)?;
+pub(super) async fn keys(
+    command: keys::Command,
+    sources: &Sources,
+    log: &CommandLog,
+) -> anyhow::Result<()> {
+    let config = start(sources, log, ApiKeysConfig::read)?;
     let open = async |usage| {
         let mut access = Access::of_command(usage);
         let store = config.backend().open_store(&mut access).await?;
@@ -36,13 +41,16 @@ pub(super) async fn keys(command: keys::Command, sources: &Sources) -> anyhow::R
             operator: operator(),
         })
     };
-    keys::run(command, open).await?;
-    check_log(&log)
+    keys::run(command, open).await
 }
 
 /// Runs a command of `pets`.
-pub(super) async fn pets(command: pets::Command, sources: &Sources) -> anyhow::Result<()> {
-    let (config, _log) = start(sources, StorageConfig::read)?;
+pub(super) async fn pets(
+    command: pets::Command,
+    sources: &Sources,
+    log: &CommandLog,
+) -> anyhow::Result<()> {
+    let config = start(sources, log, StorageConfig::read)?;
     let open = async |usage| {
         let mut access = Access::of_command(usage);
         let mut registry = Registry::default();
@@ -56,10 +64,10 @@ pub(super) async fn pets(command: pets::Command, sources: &Sources) -> anyhow::R
 }
 
 /// Runs `copy`.
-pub(super) async fn copy(args: CopyArgs) -> anyhow::Result<()> {
+pub(super) async fn copy(args: CopyArgs, log: &CommandLog) -> anyhow::Result<()> {
     // The log is that of the target.
-    let target = start(&sources_of(&args.to)?, Stores::read);
-    let (to, _log) = target.with_context(|| args.to.display().to_string())?;
+    let target = start(&sources_of(&args.to)?, log, Stores::read);
+    let to = target.with_context(|| args.to.display().to_string())?;
     let open = async {
         let from = load_path(&args.from)?;
         ensure!(
@@ -76,8 +84,12 @@ pub(super) async fn copy(args: CopyArgs) -> anyhow::Result<()> {
 }
 
 /// Runs `backup`.
-pub(super) async fn back_up(args: BackupArgs, sources: &Sources) -> anyhow::Result<()> {
-    let (stores, _log) = start(sources, Stores::read)?;
+pub(super) async fn back_up(
+    args: BackupArgs,
+    sources: &Sources,
+    log: &CommandLog,
+) -> anyhow::Result<()> {
+    let stores = start(sources, log, Stores::read)?;
     backup::run(args, async |file: &Path| write_backup(stores, file).await).await
 }
 

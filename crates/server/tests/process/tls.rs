@@ -155,6 +155,11 @@ fn the_commands_of_the_quickstart_work_with_tls() {
     let address = running.address();
     running.wait_for_text(&format!("listens on https://{address}."));
     running.wait_for_text("--cacert FILE");
+    let explorer = running.wait_for_text("In a browser, with the same key: ");
+    assert_eq!(
+        explorer,
+        format!("https://localhost:{}/docs", address.port())
+    );
     let authority = certificates.authority.display();
     quickstart::assert_both_work(&commands.map(|line| format!("{line} --cacert {authority}")));
 }
