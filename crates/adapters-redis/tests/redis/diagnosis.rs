@@ -118,7 +118,7 @@ async fn a_server_that_stops_responding_ends_the_diagnosis_with_what_was_found_b
     let server = RedisServer::start();
     let proxy = FaultProxy::to(server.port());
     proxy.hold("TRACKING");
-    let found = Keys::at(&format!("redis://{}", proxy.address()), settings())
+    let found = Keys::at(&format!("redis://{}", proxy.address()), few_seconds())
         .diagnose()
         .await;
     let subject = "redis.permissions";

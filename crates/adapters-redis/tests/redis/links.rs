@@ -119,14 +119,18 @@ async fn a_lease_counts_from_its_heartbeat_and_not_from_the_response() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_lookups_the_lease_expires_and_the_next_lookup_renews_it_first() {
-    let proxied = with_keys(settings()).await;
-    let expires = || wait_until("it expires", async || proxied.lease() == 0.0);
-    expires().await;
-    assert_eq!(proxied.metric("redis_connected"), 1);
+    let proxied = with_keys(few_seconds()).await;
+    wait_until("it expires during a session", async || {
+        proxied.lease() == 0.0 && proxied.metric("redis_connected") == 1
+    })
+    .await;
     assert!(is_ready(&proxied.directory).await);
 
+    let expires = || wait_until("it expires", async || proxied.lease() == 0.0);
     expires().await;
     proxied.server.run("REPLICAOF 127.0.0.1 1");
+    // A heartbeat may have renewed it meanwhile.
+    expires().await;
     for token in ["used", "unused"] {
         assert_eq!(
             use_token(&proxied.directory, token).await,
@@ -145,13 +149,13 @@ async fn a_server_that_lost_its_data_accepts_no_key() {
         "{left}"
     );
     assert_eq!(proxied.metric("redis_connected"), 1);
-    assert_eq!(proxied.failures("unavailable"), 0);
+    let failures = proxied.failures("unavailable");
     proxied.server.stop();
     // The lease does not expire within this test.
     changes_to(&proxied.directory, "used", Failed).await;
     let state = (proxied.metric("redis_connected"), proxied.lease());
     assert_eq!(state, (0, 0.0));
-    assert!(proxied.failures("unavailable") > 0);
+    assert!(proxied.failures("unavailable") > failures);
 
     proxied.server.start_again();
     for token in ["used", "unused", "invented"] {
@@ -175,28 +179,34 @@ async fn a_directory_that_starts_without_a_connection_fails_and_recovers() {
         proxied.proxy.heal();
         becomes(&proxied.directory, "token", Accepted).await;
         becomes(&proxied.directory, "invented", Refused).await;
-        assert!(is_ready(&proxied.directory).await);
+        wait_until("it is ready", async || is_ready(&proxied.directory).await).await;
     }
 }
 
 /// The connection with the invalidations is held up, and the connection for lookups is not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn if_only_invalidations_are_held_up_a_key_is_accepted_for_one_lease_at_most() {
+    // Half of it, the limit of a heartbeat, does not pass on a busy machine before the revocation.
+    let lease = Duration::from_secs(4);
     let server = RedisServer::start();
     let proxy = FaultProxy::to(server.port());
     proxy.hold("invalidate");
     let keys = Keys::at(&server.url(), settings());
     keys.add("key", "token").await;
-    let directory = Keys::at(&format!("redis://{}", proxy.address()), settings())
+    let settings = RedisSettings {
+        lease,
+        ..few_seconds()
+    };
+    let directory = Keys::at(&format!("redis://{}", proxy.address()), settings)
         .directory()
         .await;
     becomes(&directory, "token", Accepted).await;
     keys.revoke("key").await;
     let revoked = Instant::now();
-    while revoked.elapsed() < 2 * LEASE {
+    while revoked.elapsed() < 2 * lease {
         let sent = revoked.elapsed();
         assert!(
-            use_token(&directory, "token").await != Accepted || sent < LEASE,
+            use_token(&directory, "token").await != Accepted || sent < lease,
             "{sent:?}"
         );
         pause().await;

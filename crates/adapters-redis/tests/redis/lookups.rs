@@ -48,15 +48,15 @@ async fn lookups_beyond_the_bound_are_refused_at_once_and_no_others_are() {
 #[tokio::test]
 async fn lookups_over_a_frozen_connection_fail_after_the_timeout() {
     let proxied = Proxied::new(long_lease()).await;
+    becomes(&proxied.directory, "earlier", Refused).await;
+    let failures = || ["timeout", "unavailable"].map(|reason| proxied.failures(reason));
+    let before = failures();
     proxied.proxy.freeze();
     let failed = timeout(TEST_TIMEOUT, find(&proxied.directory, "token"))
         .await
         .expect("it fails in time");
     assert!(matches!(failed, Err(StoreFailure::Timeout)), "{failed:?}");
-    assert_eq!(
-        (proxied.failures("timeout"), proxied.failures("unavailable")),
-        (1, 0)
-    );
+    assert_eq!(failures(), [before[0] + 1, before[1]]);
 }
 
 /// Each worker of the HTTP server has its own runtime. The request is cancelled as well.

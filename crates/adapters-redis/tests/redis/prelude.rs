@@ -31,7 +31,7 @@ pub(crate) use crate::{
         pause, use_token,
     },
     setup::{
-        HOUR, Keys, LEASE, Proxied, TEST_TIMEOUT, endpoint, find, long_lease, long_timeouts,
-        long_wait, metric, name, settings,
+        HOUR, Keys, LEASE, Proxied, TEST_TIMEOUT, endpoint, few_seconds, find, long_lease,
+        long_timeouts, long_wait, metric, name, settings,
     },
 };

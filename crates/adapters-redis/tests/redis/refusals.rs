@@ -83,10 +83,10 @@ impl Refusing {
 async fn while_redis_loads_its_data_requests_fail_and_nothing_is_changed() {
     let options = "--enable-debug-command yes --loading-process-events-interval-bytes 1024";
     let refusing = Refusing::with(options).await;
-    refusing.server.run("DEBUG POPULATE 6000 filler 100");
+    refusing.server.run("DEBUG POPULATE 60000 filler 100");
     refusing.server.run("CONFIG SET key-load-delay 5000");
     let server = Arc::clone(&refusing.server);
-    // Redis responds when it has loaded everything: after half a minute, or soon after the delay is 0.
+    // Redis responds when it has loaded everything: after five minutes, or soon after the delay is 0.
     let loading = tokio::task::spawn_blocking(move || server.run("DEBUG RELOAD"));
     refusing.every_request_fails().await;
     refusing.the_store_fails().await;

@@ -21,21 +21,22 @@ fn url(login: &str, sentinels: &[&SentinelServer], rest: &str) -> String {
     format!("redis+sentinel://{login}{}/shop{rest}", hosts.join(","))
 }
 
-/// Keys whose store waits for a replica.
-fn replicated(url: &str, settings: RedisSettings) -> Keys {
+/// Keys whose store waits for a replica until this timeout.
+fn replicated(url: &str, settings: RedisSettings, timeout: Duration) -> Keys {
     let mut keys = Keys::at(url, settings);
-    keys.store = RedisApiKeyStore::new(endpoint(url), "shop:", Duration::from_secs(2), 1);
+    keys.store = RedisApiKeyStore::new(endpoint(url), "shop:", timeout, 1);
     keys
 }
 
-/// The old master returns with keys of its own, and Sentinels make it a replica only seconds later.
+/// The old master returns with keys of its own, and Sentinels make it a replica only seconds later: here, after the
+/// test.
 #[tokio::test]
 async fn after_a_fail_over_keys_are_those_of_the_new_master() {
     let mut master = RedisServer::start();
     let _replica = RedisServer::replica_of(&master);
     let sentinels = SentinelServer::three_of(&master, 1);
     let url = url("", &sentinels.each_ref(), "");
-    let keys = replicated(&url, settings());
+    let keys = replicated(&url, settings(), TEST_TIMEOUT);
     let directory = keys.directory().await;
     for token in ["used", "revoked"] {
         keys.add(token, token).await;
@@ -52,9 +53,12 @@ async fn after_a_fail_over_keys_are_those_of_the_new_master() {
     keys.revoke("revoked").await;
     changes_to(&directory, "revoked", Refused).await;
 
+    // Sentinels that were suspended change no server for half a minute.
+    sentinels.iter().for_each(SentinelServer::pause);
     master.start_again();
     let old = Keys::at(&master.url(), long_timeouts());
     old.add("revoked", "revoked").await;
+    sentinels.iter().for_each(SentinelServer::resume);
     let new = keys.directory().await;
     for directory in [&directory, &new] {
         for (token, outcome) in [("revoked", Refused), ("used", Accepted)] {
@@ -199,13 +203,15 @@ async fn both_connections_of_a_session_lead_to_one_server() {
     let url = format!("redis+sentinel://{}/shop", sentinel.address);
     let directory = Keys::at(&url, long_timeouts()).directory().await;
     becomes(&directory, "token", Refused).await;
-    let clients = servers.each_ref().map(|server| {
-        server
-            .run("CLIENT LIST")
-            .matches(" name=animal-store ")
-            .count()
-    });
-    assert!(clients.contains(&2) && clients.contains(&0), "{clients:?}");
+    // The Sentinel names the other server every second: for a moment there are connections to both.
+    wait_until("one server has both connections", async || {
+        let clients = servers.each_ref().map(|server| {
+            let clients = server.run("CLIENT LIST");
+            clients.matches(" name=animal-store ").count()
+        });
+        clients.contains(&2) && clients.contains(&0)
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -256,7 +262,7 @@ async fn the_sentinels_and_the_server_use_tls() {
 #[tokio::test]
 async fn a_change_that_too_few_replicas_confirm_is_kept() {
     let server = RedisServer::start();
-    let keys = replicated(&server.url(), long_timeouts());
+    let keys = replicated(&server.url(), long_timeouts(), Duration::from_secs(15));
     let unconfirmed = async || {
         let outcome = keys.store.confirm_changes().await;
         outcome.expect_err("it is not confirmed").to_string()

@@ -22,6 +22,15 @@ pub(crate) fn settings() -> RedisSettings {
     }
 }
 
+/// Settings with a timeout that a busy machine does not exceed, and that a test can wait for. It is shorter than the
+/// time between two heartbeats of a session without lookups.
+pub(crate) fn few_seconds() -> RedisSettings {
+    RedisSettings {
+        timeout: Duration::from_secs(4),
+        ..settings()
+    }
+}
+
 /// Settings with which lookups wait for the next session for longer than any operation takes.
 pub(crate) fn long_wait() -> RedisSettings {
     RedisSettings {
