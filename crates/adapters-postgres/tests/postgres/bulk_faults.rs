@@ -41,7 +41,7 @@ async fn a_batch_with_a_row_that_is_refused_at_commit_or_that_a_trigger_suppress
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_call_over_a_frozen_connection_ends_in_time() {
-    in_both_modes(&short_timeout(), async |settings| {
+    in_both_modes(&few_seconds(), async |settings| {
         let database = migrated().await;
         let (proxy, url) = proxy_to(database.url());
         let settings = PostgresSettings {

@@ -188,7 +188,7 @@ async fn a_server_that_stops_responding_ends_the_diagnosis_with_what_was_found_b
     let database = migrated().await;
     let (proxy, url) = proxy_to(database.url());
     proxy.hold("synchronous_commit");
-    let found = findings(&url, &short_timeout()).await;
+    let found = findings(&url, &few_seconds()).await;
     assert_finding(&found, "postgres.durability", Error, "no response in time");
     assert_finding(&found, "postgres.migrations", Ok, "none is pending");
     let last = found.last().expect("a finding");

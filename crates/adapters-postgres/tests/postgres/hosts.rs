@@ -11,7 +11,7 @@ async fn a_host_that_does_not_respond_leaves_time_for_the_next_one() {
     silent.freeze();
     let hosts = format!("{},127.0.0.1:{port}", silent.address());
     let settings = PostgresSettings {
-        connect_timeout: Duration::from_secs(2),
+        connect_timeout: Duration::from_secs(8),
         ..settings()
     };
     let store = Store::at(&format!("postgres://postgres@{hosts}/postgres"), settings).await;

@@ -72,7 +72,7 @@ async fn ends_in_time(directory: &ApiKeySnapshot, token: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_responses_the_keys_are_trusted_for_a_moment_only() {
     let server = PostgresServer::start();
-    let keys = keys_of(&server.url(), short_timeout()).await;
+    let keys = keys_of(&server.url(), few_seconds()).await;
     let directory = directory_of(&keys);
     add(&keys, &["key"]).await;
     wait_for(&directory, "key", true).await;

@@ -93,12 +93,8 @@ async fn a_revocation_whose_record_has_to_wait_is_done() {
     session
         .run("BEGIN; LOCK TABLE api_key_changes IN SHARE MODE")
         .await;
-    let brief = PostgresSettings {
-        timeout: Duration::from_millis(400),
-        ..settings()
-    };
-    let brief = api_key_store(endpoint(database.url()), brief);
-    revoke(&brief, "key").await;
+    let store = api_key_store(endpoint(database.url()), few_seconds());
+    revoke(&store, "key").await;
     assert!(keys.list().await.expect("list").is_empty());
     session.run("ROLLBACK").await;
 }

@@ -74,7 +74,7 @@ async fn a_retry_of_a_request_whose_response_was_lost_is_a_replay() {
 /// The server does not notice that the client has disconnected, and ends the transaction after its own timeout.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_transaction_whose_commit_never_arrives_does_not_block_its_key() {
-    let [_, settings] = both_modes(&short_timeout());
+    let [_, settings] = both_modes(&few_seconds());
     let fixture = Fixture::with(settings.clone()).await;
     let other_store = Store::at(fixture.database.url(), settings).await;
     other_store.add_keyed_until_stored("another").await;

@@ -87,19 +87,19 @@ async fn a_statement_that_postgresql_refuses_fails_no_read_of_another_kind() {
     .await;
 }
 
-/// PostgreSQL ends one statement after another. All of them together take longer than the timeout for a response.
+/// PostgreSQL ends one statement after the other. Both together take longer than the timeout for a response.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_whose_statements_are_ended_one_after_another_is_not_replaced() {
     let settings = PostgresSettings {
-        timeout: Duration::from_secs(3),
-        ..one_connection()
+        connections_per_worker: 1,
+        ..few_seconds()
     };
     in_both_modes(&settings, async |settings| {
         let fixture = ReadFixture::with(settings, pets(4)).await;
         let observer = &fixture.observer;
         let backends = observer.backends().await;
         observer.lock().await;
-        for response in join_all(KINDS.map(|read| fixture.read(read))).await {
+        for response in join_all(KINDS[..2].iter().map(|&read| fixture.read(read))).await {
             response.expect_err("the table is locked");
         }
         observer.wait_for_table_locks(0).await;

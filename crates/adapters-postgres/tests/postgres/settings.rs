@@ -27,12 +27,12 @@ pub(crate) fn check() -> PostgresSettings {
 /// For tests in which some statements end in time, also on a busy machine, and the timeout of others expires.
 pub(crate) fn few_seconds() -> PostgresSettings {
     PostgresSettings {
-        timeout: Duration::from_secs(5),
+        timeout: Duration::from_secs(10),
         ..settings()
     }
 }
 
-/// For tests in which the timeout expires.
+/// For tests in which the timeout of every call expires, after those of the start.
 pub(crate) fn short_timeout() -> PostgresSettings {
     PostgresSettings {
         timeout: Duration::from_secs(2),

@@ -29,7 +29,7 @@ pub(crate) fn with_option(url: &str, option: &str) -> String {
 }
 
 pub(crate) fn migrations(url: &str) -> Migrations {
-    Migrations::new(endpoint(url), Duration::from_secs(10))
+    Migrations::new(endpoint(url), Duration::from_secs(30))
 }
 
 /// A database with empty tables that no background process analyzes.

@@ -78,11 +78,12 @@ async fn locked_records_are_skipped_until_they_are_unlocked() {
     let _store = Store::at(database.url(), sweeping()).await;
     let locking = SqlSession::of(&database).await;
     let observer = SqlSession::of(&database).await;
-    records(&observer, 1200, "now() + interval '1 second'").await;
-    let lock = "BEGIN; SELECT FROM idempotency_keys FOR UPDATE";
+    records(&observer, 1200, "now() + interval '1 hour'").await;
+    // A row with this lock can be changed, and not be deleted: no record expires before it is locked.
+    let lock = "BEGIN; SELECT FROM idempotency_keys FOR KEY SHARE";
     locking.run(lock).await;
-    let valid = "idempotency_keys WHERE expires_at > now()";
-    observer.wait_for_rows(valid, 0).await;
+    let expire = "UPDATE idempotency_keys SET expires_at = now() - interval '1 second'";
+    observer.run(expire).await;
     records(&observer, 1500, "now() - interval '1 microsecond'").await;
     observer.wait_for_rows("idempotency_keys", 1200).await;
     locking.run("COMMIT").await;
