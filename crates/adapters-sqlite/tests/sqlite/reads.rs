@@ -148,13 +148,15 @@ async fn a_row_that_is_not_a_pet_is_corrupt() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_storage_that_can_read_and_write_is_ready() {
-    let store = Store::with(SqliteSettings {
+    let store = Store::new();
+    store.readiness.check().await.expect("ready");
+    let brief = SqliteSettings {
         timeout: Duration::from_millis(300),
         ..settings()
-    });
-    store.readiness.check().await.expect("ready");
+    };
+    let other = Store::on(&store.path(), brief);
     let lock = sql::lock(&store.path());
-    let unready = store.readiness.check().await;
+    let unready = other.readiness.check().await;
     unready.expect_err("another process writes");
     drop(lock);
     let readiness = store.readiness.clone();

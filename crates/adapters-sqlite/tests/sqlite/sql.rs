@@ -10,7 +10,7 @@ pub(crate) fn connect(path: &Path) -> SqliteConnection {
     let mut connection =
         SqliteConnection::establish(path.to_str().expect("UTF-8")).expect("a connection");
     connection
-        .batch_execute("PRAGMA busy_timeout = 10000")
+        .batch_execute("PRAGMA busy_timeout = 60000")
         .expect("set");
     connection
 }
