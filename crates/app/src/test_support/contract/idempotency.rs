@@ -162,15 +162,18 @@ pub async fn the_keys_of_two_api_keys_are_independent(repository: Repository) {
 pub async fn a_key_is_free_again_after_its_retention(repository: Repository) {
     let start = Instant::now();
     let first = add(&repository, key("1"), pet_named("first")).await;
+    let added = Instant::now();
     let second = loop {
+        let sent = Instant::now();
         match try_add(&repository, key("1"), pet_named("second")).await {
             Ok(added) => break added,
+            // The clocks of a store and of this process may differ a little.
             Err(AddPetError::IdempotencyMismatch) => {
+                assert!(sent < added + 2 * SHORT, "the key is still taken");
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
             Err(error) => panic!("{error:?}"),
         }
-        assert!(start.elapsed() < SHORT * 20, "the key is still taken");
     };
     assert!(start.elapsed() >= SHORT, "{:?}", start.elapsed());
     assert!(!second.replayed);
