@@ -96,7 +96,7 @@ pub async fn wait_until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
     let start = Instant::now();
     while !condition().await {
         assert!(
-            start.elapsed() < Duration::from_mins(1),
+            start.elapsed() < Duration::from_mins(2),
             "{what}: not in time"
         );
         // Polling without a pause would delay the expected event.

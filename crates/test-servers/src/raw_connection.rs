@@ -22,8 +22,8 @@ pub struct RawConnection {
 }
 
 impl RawConnection {
-    /// The longest wait for the server, on a machine under full load.
-    pub const TIMEOUT: Duration = Duration::from_secs(20);
+    /// The longest wait for the server, also on a machine that stalls.
+    pub const TIMEOUT: Duration = Duration::from_mins(1);
 
     /// Connects to a server.
     #[track_caller]
@@ -196,11 +196,16 @@ impl RawConnection {
     /// Reads the available bytes and returns their number, 0 at the end of the connection.
     fn read_more(&mut self) -> io::Result<usize> {
         let mut buffer = [0; 16 * 1024];
-        let read = match &mut self.tls {
+        let mut read = || match &mut self.tls {
             Some(tls) => Stream::new(tls, &mut self.stream).read(&mut buffer),
             None => self.stream.read(&mut buffer),
         };
-        match read {
+        let mut result = read();
+        // The process was suspended, and a read with a timeout does not go on by itself.
+        while matches!(&result, Err(error) if error.kind() == ErrorKind::Interrupted) {
+            result = read();
+        }
+        match result {
             Err(error)
                 if matches!(
                     error.kind(),

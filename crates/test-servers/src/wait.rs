@@ -4,7 +4,7 @@ use std::{
 };
 
 /// Greatest time until a condition holds, also on a machine that stalls.
-const TIMEOUT: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// Waits for a condition by checking it again and again.
 #[track_caller]

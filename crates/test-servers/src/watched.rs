@@ -10,7 +10,7 @@ use std::{
 use crate::{home::Home, programs};
 
 /// Maximum time between two lines of the log while a server starts.
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A shell script that runs a server until it reads a line, or until standard input ends because the test process
 /// ended. In the second case the script also removes the folder.

@@ -32,7 +32,7 @@ async fn a_worker_thread_that_panics_is_an_error_of_its_server() {
     let server = HttpServer::start(listener, &ServerSettings::default(), app);
 
     let (_server, acceptor) = server.expect("a server");
-    let end = timeout(Duration::from_secs(20), acceptor)
+    let end = timeout(Duration::from_mins(1), acceptor)
         .await
         .expect("the end of the server");
     assert_eq!(

@@ -11,8 +11,8 @@ use tempfile::TempDir;
 
 use crate::test_app::{OTHER_TOKEN, TOKEN};
 
-/// Timeout of a storage that does not pass on a busy machine.
-const LONG_TIMEOUT: Duration = Duration::from_secs(30);
+/// Timeout that does not pass on a busy machine.
+const LONG_TIMEOUT: Duration = Duration::from_mins(1);
 
 const FLAGS: [(&str, &str); 4] = [
     ("http.listen", "127.0.0.1:0"),
@@ -71,7 +71,7 @@ impl Backend {
         };
         let mut config = Config::load(&sources).expect("a valid configuration");
         // On a busy machine, a connection may wait for its first request.
-        config.http.connections.head_timeout = Duration::from_secs(10);
+        config.http.connections.head_timeout = LONG_TIMEOUT;
         match &mut config.stores.pets {
             StorageConfig::Sqlite(sqlite) => sqlite.settings.timeout = LONG_TIMEOUT,
             StorageConfig::Postgres(postgres) => postgres.settings.timeout = LONG_TIMEOUT,
