@@ -16,7 +16,7 @@ fn the_line_of_a_request_has_the_digest_of_its_key_and_a_replay_flag_and_no_line
     let mut proxy = FaultProxy::to(port.expect("a port"));
     let name = database.name();
     let url = format!("postgres://postgres@{}/{name}", proxy.address());
-    let program = Program::with_postgres(&url).set("storage.postgres.timeout", "5s");
+    let program = Program::with_postgres(&url).set("storage.postgres.timeout", "15s");
     let mut running = program.set("log.filter", "trace").start();
     let address = running.address();
     let management = running.management();

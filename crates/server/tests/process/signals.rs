@@ -171,6 +171,6 @@ fn while_postgresql_is_frozen_sigterm_ends_the_process_by_its_deadline() {
     let start = Instant::now();
     idle.terminate().assert_code(0);
     let elapsed = start.elapsed();
-    assert!(elapsed < Duration::from_secs(30), "{elapsed:?}");
+    assert!(elapsed < Duration::from_mins(1), "{elapsed:?}");
     server.resume();
 }

@@ -40,7 +40,20 @@ fn a_broken_pair_keeps_the_certificate_until_another_one_replaces_it_and_an_open
     };
     assert_signed_by("first-authority.pem");
 
-    fs::copy(certificates.client_key, certificates.server_key).expect("a file");
+    // A link is replaced at once: the program cannot read one file of a pair without the other.
+    let new_folder = |name: &str| {
+        let new = folder.join(name);
+        fs::create_dir(&new).expect("a folder");
+        new
+    };
+    let switch_to = |name: &str| {
+        symlink(name, folder.join("new")).expect("a link");
+        fs::rename(folder.join("new"), folder.join("data")).expect("renamed");
+    };
+    let broken = new_folder("broken");
+    fs::copy(certificates.server, broken.join("server.pem")).expect("a file");
+    fs::copy(certificates.client_key, broken.join("server-key.pem")).expect("a file");
+    switch_to("broken");
     let event = running.wait_for_event(UNUSABLE);
     let reason = "server-key.pem is not the private key of";
     assert!(event["reason"].to_string().contains(reason), "{event}");
@@ -51,17 +64,15 @@ fn a_broken_pair_keeps_the_certificate_until_another_one_replaces_it_and_an_open
     assert!(event["reason"].to_string().contains(reason), "{event}");
     assert_signed_by("first-authority.pem");
 
-    let other = folder.join("other");
-    fs::create_dir(&other).expect("a folder");
-    Certificates::make(&other);
-    symlink("other", folder.join("new")).expect("a link");
-    fs::rename(folder.join("new"), folder.join("data")).expect("renamed");
+    Certificates::make(&new_folder("other"));
+    switch_to("other");
     let event = running.wait_for_event(REPLACED);
     let expires = "4096-01-01T00:00:00Z";
     assert_members(&event, &json!({"level": "INFO", "expires": expires}));
     assert_signed_by("data/authority.pem");
 
-    Certificates::make_until(&other, UNIX_EPOCH);
+    Certificates::make_until(&new_folder("expired"), UNIX_EPOCH);
+    switch_to("expired");
     running.wait_for_log(|event| event["message"] == REPLACED && event["expires"] != expires);
     let exited = running.terminate();
     assert_once(&exited, "ERROR", UNUSABLE);

@@ -205,7 +205,12 @@ impl Running {
 }
 
 impl Drop for Running {
+    #[expect(clippy::print_stderr, reason = "the output of a failed test")]
     fn drop(&mut self) {
+        if thread::panicking() {
+            self.lines.extend(self.receiver.try_iter());
+            eprintln!("output of process {}: {:#?}", self.pid(), self.lines);
+        }
         // Fails if the process has exited.
         let _ = self.child.kill();
         let _ = self.child.wait();

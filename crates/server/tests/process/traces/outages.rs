@@ -54,14 +54,15 @@ fn a_frozen_collector_delays_no_request_and_the_end_of_the_process_only_briefly(
     let exited = running.terminate();
 
     let elapsed = start.elapsed();
-    assert!(elapsed < Duration::from_secs(30), "{elapsed:?}");
+    assert!(elapsed < Duration::from_mins(1), "{elapsed:?}");
     let lines = exited.assert_code(0).requests();
     assert_eq!(lines.len(), 4000);
-    // A batch of 512 spans fails after five seconds. If requests waited for room in the queue, some would wait that
-    // long.
+    // A batch of 512 spans fails after five seconds. If requests waited for room in the queue, more than ten would wait
+    // that long. On a machine that stalls, a few take long.
     let durations = lines.iter().map(|line| line["microseconds"].as_u64());
-    let slowest = durations.max().flatten();
-    assert!(slowest < Some(4_000_000), "{slowest:?}");
+    let slow = durations.filter(|duration| *duration > Some(4_000_000));
+    let count = slow.count();
+    assert!(count < 5, "{count}");
     exited
         .assert_has("the last spans were dropped: the collector of traces did not respond in time");
 }
