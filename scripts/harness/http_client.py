@@ -67,7 +67,7 @@ class Exchange:
     response: Response | None = None
     failure: str | None = None
     first: bool = True  # on its connection
-    idle: float = 0.0  # seconds since the previous response on the connection
+    idle: float = 0.0  # seconds since the previous request on the connection
 
     @property
     def status(self) -> int | None:
@@ -80,7 +80,8 @@ class Exchange:
 
 
 class Connection:
-    """A connection to a server. `last_used` is the time of the last response, None before the first one."""
+    """A connection to a server. `last_used` is the time of the last request, None before the first one. The server
+    counts the time for which the connection is idle from its response, which a busy client reads late."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter):
         self.reader, self.writer = reader, writer
@@ -97,13 +98,13 @@ class Connection:
         self.writer.transport.abort()
 
     async def exchange(self, request: Request) -> Response:
+        self.last_used = time.monotonic()
         try:
             self.writer.write(request.encode())
             await self.writer.drain()
             response = await self.read_response(request.method != "HEAD")
         except (OSError, asyncio.IncompleteReadError) as error:
             raise Lost(repr(error)) from error
-        self.last_used = time.monotonic()
         return response
 
     async def read_response(self, has_body: bool) -> Response:

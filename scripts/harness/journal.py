@@ -15,6 +15,8 @@ EVERYTHING = KEYS | STORAGE
 # Seconds after the end of a fault within which its effects may still be seen: one backoff (1 s) and one attempt to
 # connect (2 s).
 RECOVERY = 3.0
+# A stall of this many seconds and the wait before it can exceed a timeout of two seconds.
+LONG_STALL = 1.0
 # A request can last this long, so that it may have met a fault that ended before.
 RESPONSE_TIMEOUT = 30.0
 EXAMPLES = 5  # of each violation
@@ -78,10 +80,10 @@ class Journal:
 
     def settle(self, stalls=(), instances: frozenset[str] = frozenset()) -> None:
         """Judges the suspects again: all faults are known now. While the machine stood still, PING can have been late,
-        so that cached API keys expired."""
+        so that cached API keys expired. A longer stall exceeds the timeouts of the storage, too."""
         for start, end in stalls:
-            kind = "test machine: stalled for over 100 ms"
-            self.begin(Fault(kind, instances, KEYS, start=start, end=end))
+            impairs = KEYS if end - start < LONG_STALL else EVERYTHING
+            self.begin(Fault("test machine: stalled for over 100 ms", instances, impairs, start=start, end=end))
         for exchange in self.suspects:
             for rule in violations(exchange, self.concerning(exchange)):
                 self.violate(rule, exchange)

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from harness.http_client import Connection
 
-START_TIMEOUT = 30.0
+# Also on a machine that stalls.
+START_TIMEOUT = 120.0
 
 
 class CommandError(Exception):
@@ -140,10 +141,12 @@ class Postgres(Server):
     def url(self, port: int | None = None, database: str = "store") -> str:
         return f"postgres://postgres@127.0.0.1:{port or self.port}/{database}"
 
+    def psql(self, database: str = "store") -> list:
+        return [self.programs / "psql", "-d", self.url(database=database), "-qAtX", "-v", "ON_ERROR_STOP=1"]
+
     async def sql(self, *statements: str, database: str = "store") -> str:
         commands = [part for statement in statements for part in ("-c", statement)]
-        psql = [self.programs / "psql", "-d", self.url(database=database), "-qAtX", "-v", "ON_ERROR_STOP=1"]
-        return await run(*psql, *commands)
+        return await run(*self.psql(database), *commands)
 
     async def end_sessions(self) -> None:
         sessions = "pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
@@ -192,7 +195,7 @@ async def until(condition: Callable[[], Awaitable[object]], timeout: float = STA
     async with asyncio.timeout(timeout):
         while True:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(3):
+                async with asyncio.timeout(15):
                     if await condition():
                         return
             await asyncio.sleep(0.1)

@@ -9,7 +9,7 @@ from pathlib import Path
 from harness import creators, readers
 from harness.client import Load, clients
 from harness.proxies import Proxies, Proxy
-from harness.servers import Postgres, Redis, Server, run, running, succeeds
+from harness.servers import CommandError, Postgres, Redis, Server, run, running, succeeds
 from harness.service import Instance, KeyCommands, shared_storage
 
 # Seconds after which a client does not use an idle connection again: less than the second after which the service
@@ -29,6 +29,14 @@ class Stage:
 
     async def start_servers(self) -> None:
         pass
+
+    def locked(self, mode: str = "ACCESS EXCLUSIVE") -> contextlib.AbstractAsyncContextManager:
+        """Holds a lock of the table of pets during the block. `EXCLUSIVE` allows reads, so that /ready is still 200."""
+        raise NotImplementedError
+
+    async def lock(self, seconds: float) -> None:
+        async with self.locked():
+            await asyncio.sleep(seconds)
 
     @contextlib.asynccontextmanager
     async def running(self, seed: int = 1, entry: Server | None = None) -> AsyncIterator[Load]:
@@ -98,10 +106,18 @@ class SharedStage(Stage):
         while not await succeeds(run(*command, f"--dbname={self.postgres.url(database=database)}", path)):
             await asyncio.sleep(0.1)
 
-    async def lock(self, seconds: float, mode: str = "ACCESS EXCLUSIVE") -> None:
-        """Holds a lock of the table of pets. `EXCLUSIVE` allows reads, so that /ready is still 200."""
-        statements = f"BEGIN; LOCK TABLE pets IN {mode} MODE", f"SELECT pg_sleep({seconds})", "COMMIT"
-        await self.postgres.sql(*statements)
+    @contextlib.asynccontextmanager
+    async def locked(self, mode: str = "ACCESS EXCLUSIVE") -> AsyncIterator[None]:
+        pipe = asyncio.subprocess.PIPE
+        session = await asyncio.create_subprocess_exec(*self.postgres.psql(), stdin=pipe, stdout=pipe)
+        try:
+            session.stdin.write(f"BEGIN; LOCK TABLE pets IN {mode} MODE; SELECT 'locked';\n".encode())
+            if await session.stdout.readline() != b"locked\n":
+                raise CommandError("the table of pets cannot be locked")
+            yield
+        finally:
+            session.stdin.close()  # ends the session
+            await session.wait()
 
 
 class FileStage(Stage):
@@ -131,12 +147,13 @@ class FileStage(Stage):
         """Replaces the content of the file as `.restore` of sqlite3 does."""
         await run("sqlite3", "-cmd", ".timeout 30000", self.file, f".restore {path}")
 
-    async def lock(self, seconds: float, mode: str = "") -> None:
+    @contextlib.asynccontextmanager
+    async def locked(self, mode: str = "") -> AsyncIterator[None]:
         """Holds the lock of writers, as another program that uses the file does."""
         connection = sqlite3.connect(self.file, isolation_level=None, timeout=30, check_same_thread=False)
         with contextlib.closing(connection):
             await asyncio.to_thread(connection.execute, "BEGIN IMMEDIATE")
-            await asyncio.sleep(seconds)
+            yield
 
 
 def pets_of(lines: str) -> dict[int, str]:

@@ -14,7 +14,7 @@ import re
 import sys
 from pathlib import Path
 
-from harness.servers import CommandError, Server, as_postgres, postgres_programs, run, succeeds
+from harness.servers import START_TIMEOUT, CommandError, Server, as_postgres, postgres_programs, run, succeeds
 from harness.service import back_up
 from harness.tool import REPOSITORY, call, say
 
@@ -59,7 +59,7 @@ def instance(name: str, variables: dict[str, str]) -> Process:
 
 
 def request(token: str, *options: object, host: str = "127.0.0.1") -> list:
-    curl = ["curl", "--silent", "--show-error", "--fail", "--max-time", "5"]
+    curl = ["curl", "--silent", "--show-error", "--fail", "--max-time", "60"]
     return [*curl, "--header", f"Authorization: Bearer {token}", *options, f"http://{host}:8080/v1/pets"]
 
 
@@ -147,7 +147,7 @@ async def try_compose() -> None:
     forged = ("--header", "X-Request-Id: forged", "--header", "X-Forwarded-For: 203.0.113.9")
     await run(*request(token, "--interface", GATEWAY, *forged, host=PROXY))
     lines = []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(START_TIMEOUT):
         while not lines:
             logs = [each.log.read_text() for each in instances]
             lines = [line for log in logs for line in log.splitlines() if '"request_id":"forged"' in line]

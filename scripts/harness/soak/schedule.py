@@ -5,12 +5,14 @@ import contextlib
 import random
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from harness.client import Client, Load
 from harness.creators import attempt, create_request
 from harness.journal import RECOVERY, Fault
 from harness.readers import list_once
 from harness.soak.faults import Kind, Target
+from harness.soak.restores import NOTICED
 from harness.stages import Stage
 
 WARM_UP = 4.0
@@ -59,12 +61,20 @@ async def run_faults(load: Load, stage: Stage, kinds: tuple[Kind, ...], seconds:
             failures += await kind.run(target) or []
         fault.end = time.monotonic()
         await asyncio.sleep(pause)
-        failures += [
-            f"{kind.name}: {log.stem} does not log {text!r}"
-            for log, size in logged.items() for text in kind.logs if text.encode() not in log.read_bytes()[size:]
-        ]
+        for log, size in logged.items():
+            failures += [f"{kind.name}: {log.stem} does not log {text!r}" for text in await missing(log, size, kind.logs)]
     await asyncio.sleep(load.end - time.monotonic())
     return failures
+
+
+async def missing(log: Path, size: int, texts: tuple[str, ...]) -> list[str]:
+    """Waits for texts in a log after this number of bytes. Returns those that do not come in time."""
+    end = time.monotonic() + NOTICED
+    while left := [text for text in texts if text.encode() not in log.read_bytes()[size:]]:
+        if time.monotonic() > end:
+            break
+        await asyncio.sleep(0.2)
+    return left
 
 
 @contextlib.asynccontextmanager

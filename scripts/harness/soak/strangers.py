@@ -14,8 +14,9 @@ from harness.servers import CommandError
 LISTED, EITHER, REFUSED = frozenset({200}), frozenset({200, 401}), frozenset({401})
 # The default of `keys.redis.lease` in seconds: the longest time for which a revoked key is accepted.
 LEASE = 0.6
-# Seconds after which a new key is accepted, and the seconds for which a revoked key is sent.
-ACCEPTANCE = 0.2
+# Greatest number of seconds after which a new key is accepted on a machine that stalls, and the seconds for which a
+# revoked key is sent.
+ACCEPTANCE = 30.0
 AFTERWARDS = 2.0
 
 
@@ -30,10 +31,10 @@ async def revoke_keys(client: Client) -> None:
         try:
             token = await commands.create(label)
             key = await commands.find(label)
-            await asyncio.sleep(ACCEPTANCE)
         except CommandError:  # the storage of the keys is unavailable
             await client.pause(1)
             continue
+        await use_until_accepted(client, token, faults)
         # In a fault, an instance can notice a key late, and a command can create it in another file.
         if len(journal.faults) > faults:
             continue
@@ -45,6 +46,16 @@ async def revoke_keys(client: Client) -> None:
         finally:
             revocation.cancel()
         await client.pause(2)
+
+
+async def use_until_accepted(client: Client, token: str, faults: int) -> None:
+    """Uses a new key on each instance until it is accepted, a fault begins, or the wait is too long."""
+    load, end = client.load, time.monotonic() + ACCEPTANCE
+    for name in load.instances:
+        while len(load.journal.faults) == faults and time.monotonic() < end:
+            if (await client.send(list_request(token, EITHER), name)).status == 200:
+                break
+            await client.pause(0.05)
 
 
 async def use_until_fault(client: Client, token: str) -> None:

@@ -15,7 +15,7 @@ from harness.service import Instance
 # Every fault can make an instance not ready.
 READY = Request("/ready", "GET", "/ready", frozenset({200}), EVERYTHING)
 # Longer than the service waits for its storage, 2 s, and for a busy CPU.
-READY_TIMEOUT = 5.0
+READY_TIMEOUT = 10.0
 # Seconds after the start that are left out: buffers and caches fill.
 WARM_UP = 15.0
 # Growth from the first quarter to the last that is not a leak: connections of clients come and go, and the
