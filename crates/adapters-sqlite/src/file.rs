@@ -7,8 +7,9 @@
 //!
 //! **Invariant.** No connection creates a file: only the first start does, with mode 0600, and never beside a log. A
 //! file that fails a check is not changed. While the path names another file than the one that was opened, or the file
-//! was overwritten, or the log was replaced, no commit is made and no API key is looked up. Reading changes no byte of
-//! the file and of its log; SQLite may leave an empty log and its index (`-shm`) beside a file that had none.
+//! or its log was overwritten, or the log or its index (`-shm`) was replaced, no commit is made and no API key is looked
+//! up. Reading changes no byte of the file and of its log; SQLite may leave an empty log and its index beside a file
+//! that had none.
 //!
 //! **Proof.** `tests/sqlite/files.rs` (each check), `lost.rs`, `moved.rs`, `overwritten.rs`, `read_only.rs`,
 //! `migrations.rs`, `kills.rs`.
@@ -17,6 +18,7 @@ mod checks;
 mod connection;
 mod header;
 mod identity;
+mod index;
 mod log;
 mod metrics;
 mod mounts;
@@ -48,6 +50,7 @@ use self::{
     connection::{configure, establish},
     header::OpenHeader,
     identity::Identity,
+    index::OpenLog,
     metrics::FileMetrics,
 };
 use crate::{
@@ -78,6 +81,8 @@ struct OpenFile {
     timeout: Duration,
     identity: Identity,
     header: OpenHeader,
+    /// `None` if the file is only read.
+    log: Option<OpenLog>,
     /// Whether the path named this file at the last check.
     in_place: AtomicBool,
     /// Open as long as the file, so that SQLite keeps the log.
@@ -148,19 +153,18 @@ impl SqliteFile {
         &self.0.path
     }
 
-    /// Fails while the file is moved, removed, replaced or overwritten, or its log is: what this process wrote would be
-    /// lost.
+    /// Fails while the file, its log or its index is moved, removed, replaced or overwritten: what this process wrote
+    /// would be lost.
     pub(crate) fn check_in_place(&self) -> Result<(), Problem> {
         let OpenFile {
             path,
             usage,
             identity,
-            header,
             in_place,
             ..
         } = &*self.0;
         let is_in_place = Identity::of(path, *usage).is_ok_and(|current| current == *identity)
-            && header.is_same();
+            && self.0.has_same_content();
         let was_in_place = in_place.swap(is_in_place, Ordering::Relaxed);
         match (was_in_place, is_in_place) {
             (true, false) => tracing::error!("{}", Problem::Replaced.at(path)),
@@ -196,10 +200,18 @@ impl SqliteFile {
     }
 }
 
-/// To close the last connection writes the log into the file. If the file was overwritten, that would damage it.
+impl OpenFile {
+    /// Whether neither the file nor its log was overwritten, and the index is in place.
+    fn has_same_content(&self) -> bool {
+        self.header.is_same() && self.log.as_ref().is_none_or(OpenLog::is_same)
+    }
+}
+
+/// To close the last connection writes the log into the file, and removes it. If one of them was overwritten, that would
+/// damage the file; beside another index, it would lose what another process added to the log.
 impl Drop for OpenFile {
     fn drop(&mut self) {
-        if !self.header.is_same() {
+        if !self.has_same_content() {
             let connection = self.connection.get_mut();
             mem::forget(connection.map(Option::take));
         }
@@ -268,12 +280,17 @@ fn open(
         schema::migrate(&mut connection)?
     };
     let header = OpenHeader::open(path)?;
+    let log = match usage {
+        FileUse::Read => None,
+        _ => Some(OpenLog::open(path)?),
+    };
     let file = OpenFile {
         path: path.to_owned(),
         usage,
         timeout,
         identity,
         header,
+        log,
         in_place: AtomicBool::new(true),
         connection: Mutex::new(Some(connection)),
     };

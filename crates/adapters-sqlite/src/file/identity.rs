@@ -39,9 +39,21 @@ pub(crate) fn log_path(path: &Path) -> PathBuf {
     log_paths(path).pop().expect("it has that of the path")
 }
 
+/// Returns the path of the index of the log, which is beside the log.
+pub(super) fn index_path(path: &Path) -> PathBuf {
+    let target = targets(path).pop().expect("it has the path");
+    beside(&target, "-shm")
+}
+
 /// Returns the path of a log beside the path, and beside each file that it names through symbolic links. SQLite uses
 /// the last one.
 pub(super) fn log_paths(path: &Path) -> Vec<PathBuf> {
+    let targets = targets(path).into_iter();
+    targets.map(|target| beside(&target, "-wal")).collect()
+}
+
+/// Returns the path, and each path that it names through symbolic links.
+fn targets(path: &Path) -> Vec<PathBuf> {
     let mut targets = vec![path.to_owned()];
     while targets.len() <= MAX_LINKS
         && let Some(last) = targets.last()
@@ -50,9 +62,6 @@ pub(super) fn log_paths(path: &Path) -> Vec<PathBuf> {
         targets.push(folder_of(last).join(link));
     }
     targets
-        .iter()
-        .map(|target| beside(target, "-wal"))
-        .collect()
 }
 
 /// Returns the path of a file whose name continues that of another one.

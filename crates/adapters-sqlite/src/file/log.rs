@@ -4,8 +4,8 @@
 
 use std::{collections::HashSet, fs::File, io, os::unix::fs::FileExt, path::Path};
 
-const HEADER_BYTES: u64 = 32;
-const FRAME_HEADER_BYTES: u64 = 24;
+pub(super) const HEADER_BYTES: u64 = 32;
+pub(super) const FRAME_HEADER_BYTES: u64 = 24;
 
 /// Offset of `user_version` in a frame of the first page.
 const STORE_ID: usize = 24 + 60;
@@ -62,7 +62,7 @@ pub(super) fn read_store(path: &Path) -> Option<LoggedStore> {
     })
 }
 
-fn read<const BYTES: usize>(file: &File, offset: u64) -> io::Result<[u8; BYTES]> {
+pub(super) fn read<const BYTES: usize>(file: &File, offset: u64) -> io::Result<[u8; BYTES]> {
     let mut bytes = [0; BYTES];
     file.read_exact_at(&mut bytes, offset)?;
     Ok(bytes)

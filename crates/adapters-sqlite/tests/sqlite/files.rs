@@ -36,8 +36,8 @@ async fn the_metrics_have_the_sizes_of_the_file_and_its_log_and_the_space_of_its
 
 pub(crate) fn create(path: &Path) {
     let _file = open(path);
-    let index = PathBuf::from(format!("{}-shm", path.display()));
-    assert_eq!([mode(path), mode(&log_of(path)), mode(&index)], [0o600; 3]);
+    let modes = [path.to_owned(), log_of(path), index_of(path)].map(|path| mode(&path));
+    assert_eq!(modes, [0o600; 3]);
 }
 
 #[test]

@@ -142,21 +142,41 @@ async fn while_the_file_is_not_in_place_nothing_is_added_or_looked_up_and_no_fil
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_the_log_is_not_in_place_nothing_is_added_or_looked_up() {
-    for replacement in [None, Some("")] {
+async fn while_the_log_or_its_index_is_not_in_place_nothing_is_added_or_looked_up() {
+    for (path_of, replacement) in [
+        (log_of as fn(&Path) -> PathBuf, None),
+        (log_of, Some("")),
+        (index_of, None),
+        (index_of, Some("")),
+    ] {
         let service = Service::start().await;
-        let log = log_of(&service.store.path());
-        let moved = log.with_extension("moved");
-        fs::rename(&log, &moved).expect("renamed");
+        let path = path_of(&service.store.path());
+        let moved = path.with_extension("moved");
+        fs::rename(&path, &moved).expect("renamed");
         if let Some(content) = replacement {
-            fs::write(&log, content).expect("written");
+            fs::write(&path, content).expect("written");
         }
         service.assert_fails().await;
-        assert_eq!(fs::read_to_string(&log).ok().as_deref(), replacement);
-        fs::rename(&moved, &log).expect("renamed");
+        assert_eq!(fs::read_to_string(&path).ok().as_deref(), replacement);
+        fs::rename(&moved, &path).expect("renamed");
         service.assert_works().await;
         assert_eq!(service.store.names().await, ["Rex", "Rex"]);
     }
+}
+
+/// Another process may have made another index, and added to the log.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_storage_that_ends_while_the_index_is_not_in_place_keeps_the_log() {
+    let store = Store::new();
+    store.add("Rex").await;
+    let path = store.path();
+    fs::remove_file(index_of(&path)).expect("removed");
+    let before = files(&path);
+    let _folder = store.close().await;
+    assert!(files(&path) == before);
+    // In this process, SQLite still has the index.
+    let (folder, _) = copy_of_crash(&path);
+    assert_eq!(Store::at(folder, settings()).names().await, ["Rex"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! A file that is overwritten in place, so that it keeps its inode: no create is confirmed and lost.
+//! A file or a log that is overwritten in place, so that it keeps its inode: no create is confirmed and lost.
 
 use std::{
     os::unix::fs::MetadataExt,
@@ -9,8 +9,8 @@ use crate::{moved::Service, prelude::*};
 
 /// What can take the place of the content, by shell commands in the folder: a process that closes a file loses all its
 /// locks of it. `backup.db` is a backup of the file, `copy.db` the same file before it grew, `other.db` another store,
-/// and `foreign.db` a database of another program.
-const OVERWRITES: [&str; 12] = [
+/// `foreign.db` a database of another program, and `old.log` and `last.log` the log before and after it began again.
+const OVERWRITES: [&str; 18] = [
     "cp backup.db pets.db",
     "cat backup.db > pets.db",
     "dd if=backup.db of=pets.db conv=notrunc status=none",
@@ -23,6 +23,12 @@ const OVERWRITES: [&str; 12] = [
     ": > pets.db",
     "echo text > pets.db",
     "dd if=/dev/zero of=pets.db conv=notrunc bs=4096 count=1 status=none",
+    "cp old.log pets.db-wal",
+    "cp last.log pets.db-wal",
+    "dd if=old.log of=pets.db-wal conv=notrunc bs=32 count=1 status=none",
+    "dd if=old.log of=pets.db-wal conv=notrunc bs=32 skip=1 seek=1 status=none",
+    "truncate -s 32 pets.db-wal",
+    ": > pets.db-wal",
 ];
 
 fn run(script: &str, folder: &Path) {
@@ -31,6 +37,10 @@ fn run(script: &str, folder: &Path) {
         .current_dir(folder)
         .status();
     assert!(done.expect("sh").success(), "{script}");
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().expect("a folder")
 }
 
 /// Returns a service with many pets in the file, beside the other files of [`OVERWRITES`].
@@ -43,11 +53,14 @@ async fn service() -> Service {
     run("cp pets.db copy.db", folder.path());
     let store = Store::at(folder, settings());
     store.add_many().await;
+    run("cp pets.db-wal old.log", folder_of(&path));
     sql::execute(&path, "PRAGMA wal_checkpoint");
     let backup = NewBackup::create(&path.with_file_name("backup.db")).expect("created");
     let written = backup.vacuum_from(store.file.clone()).await;
     written.expect("written");
     backup.finish().expect("finished");
+    store.add("Rex").await;
+    run("cp pets.db-wal last.log", folder_of(&path));
     Service::over(store).await
 }
 
@@ -56,7 +69,7 @@ async fn while_the_file_is_overwritten_nothing_is_added_or_looked_up() {
     for script in OVERWRITES {
         let service = service().await;
         let path = service.store.path();
-        run(script, path.parent().expect("a folder"));
+        run(script, folder_of(&path));
         service.assert_fails().await;
         let overwritten = fs::read(&path).expect("read");
         let log = fs::read(log_of(&path)).expect("read");
@@ -71,7 +84,7 @@ async fn while_the_file_is_overwritten_nothing_is_added_or_looked_up() {
 async fn a_file_that_got_its_own_content_or_was_vacuumed_is_in_place() {
     for script in ["cp pets.db same.db; cat same.db > pets.db", "touch pets.db"] {
         let service = service().await;
-        run(script, service.store.path().parent().expect("a folder"));
+        run(script, folder_of(&service.store.path()));
         service.assert_works().await;
     }
     let service = service().await;
@@ -93,10 +106,7 @@ async fn a_store_that_sqlite_restores_into_the_file_is_in_place_after_its_checkp
         sql::execute(&service.store.path(), statement);
         service.assert_works().await;
     }
-    run(
-        "cp other.db pets.db",
-        service.store.path().parent().expect("a folder"),
-    );
+    run("cp other.db pets.db", folder_of(&service.store.path()));
     service.assert_fails().await;
 }
 
@@ -109,7 +119,7 @@ async fn after_another_store_was_copied_over_the_file_the_next_start_is_refused(
         let service = service().await;
         let path = service.store.path();
         service.store.add_many().await;
-        run(script, path.parent().expect("a folder"));
+        run(script, folder_of(&path));
         // In this process, SQLite still has the state of the file.
         let (_folder, path) = copy_of_crash(&path);
         assert_refused(&path, "is missing, empty or replaced");
@@ -163,26 +173,27 @@ async fn a_store_that_gets_its_id_is_in_place_and_keeps_the_id() {
     // Not by SQLite, whose log then has no page with this id.
     let overwrite =
         r"printf '\000\000\000\010' | dd of=pets.db bs=1 seek=60 conv=notrunc status=none";
-    run(overwrite, path.parent().expect("a folder"));
+    run(overwrite, folder_of(&path));
     store.try_add("lost").await.expect_err("another id");
 }
 
 /// A descriptor that is closed would release the lock of SQLite.
 #[tokio::test(flavor = "multi_thread")]
-async fn after_a_thousand_checks_sqlite_has_its_lock() {
+async fn after_a_thousand_checks_sqlite_has_its_locks() {
     let store = Store::new();
     let bulk = SqliteBulkStorage::new(&store.file);
     for id in 1..=1000 {
         bulk.add_pets(stored_pets([id])).await.expect("added");
     }
-    let inode = store.path().metadata().expect("a file").ino();
     let locks = fs::read_to_string("/proc/locks").expect("the locks");
     let of_process = format!(" {} ", process::id());
-    let of_file = format!(":{inode} ");
-    let is_read_lock = |lock: &str| {
-        [" READ ", &of_process, &of_file]
-            .iter()
-            .all(|part| lock.contains(part))
-    };
-    assert!(locks.lines().any(is_read_lock), "{locks}");
+    for path in [store.path(), index_of(&store.path())] {
+        let of_file = format!(":{} ", path.metadata().expect("a file").ino());
+        let is_read_lock = |lock: &str| {
+            [" READ ", &of_process, &of_file]
+                .iter()
+                .all(|part| lock.contains(part))
+        };
+        assert!(locks.lines().any(is_read_lock), "{locks}");
+    }
 }

@@ -22,6 +22,6 @@ pub(crate) use crate::{
     sql,
     store::{
         Store, TIMEOUT, add_failure, add_key, assert_refused, assert_unavailable, copy_of_crash,
-        files, files_in, log_of, mode, new_path, open, request, revoke_key, settings,
+        files, files_in, index_of, log_of, mode, new_path, open, request, revoke_key, settings,
     },
 };

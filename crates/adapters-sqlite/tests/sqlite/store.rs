@@ -113,6 +113,11 @@ pub(crate) fn log_of(path: &Path) -> PathBuf {
     format!("{}-wal", path.display()).into()
 }
 
+/// Returns the path of the index of the log.
+pub(crate) fn index_of(path: &Path) -> PathBuf {
+    format!("{}-shm", path.display()).into()
+}
+
 /// Returns the permissions of a file.
 pub(crate) fn mode(path: &Path) -> u32 {
     path.metadata().expect("a file").permissions().mode() & 0o777
