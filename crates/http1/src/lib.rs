@@ -10,7 +10,7 @@
 //! `framing`): then the connection ends after the response, and a bounded amount of input is dropped. A connection
 //! ends only after a response that says so, at a timeout, to make room, or when the server stops. A client that does
 //! not read its response holds little memory. If a worker has too many connections, one without a request, or one
-//! whose client does not read its response, makes room (`addresses`). A shutdown loses no request that has arrived.
+//! whose client does not read its response, makes room (`pool`). A shutdown loses no request that has arrived.
 //! `tls` is a wing.
 //!
 //! **Proof.** The unit tests beside the files. Over sockets, in `crates/server/tests/api`: `raw_http.rs`, `raw_uploads.rs`,

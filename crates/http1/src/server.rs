@@ -8,7 +8,7 @@ use std::{
     io,
     net::{SocketAddr, TcpStream},
     rc::Rc,
-    sync::{Arc, atomic::AtomicUsize},
+    sync::{Arc, atomic::AtomicUsize, mpsc::Sender},
     thread,
     time::Duration,
 };
@@ -36,7 +36,7 @@ use crate::{
     tls,
 };
 
-/// A server, which accepts connections as soon as it is created. If it is dropped, it stops.
+/// A server, which accepts connections as soon as it is created. If it is dropped, it closes every connection.
 pub struct HttpServer {
     /// Address of its listener.
     pub address: SocketAddr,
@@ -76,19 +76,18 @@ impl HttpServer {
                 sender,
                 load: Arc::clone(&load),
             });
-            let (started, start) = std::sync::mpsc::channel();
+            let (started, start) = std::sync::mpsc::channel::<io::Result<()>>();
             let settings = settings.clone();
             let stages = stages.clone();
             let app = app.clone();
-            let worker = async move || {
+            let worker = async move |started: Sender<_>| {
                 settings.metrics.add_worker();
                 let starting = app().into_factory().new_service(S::Config::default());
                 let Ok(service) = starting.await else {
                     return;
                 };
                 let pool = Pool::new(settings, load, stages);
-                // Fails if the start was given up.
-                let _ = started.send(());
+                let _ = started.send(Ok(()));
                 serve(sockets, pool, Rc::new(service)).await;
             };
             thread::Builder::new()
@@ -96,13 +95,14 @@ impl HttpServer {
                 .spawn(move || {
                     let runtime = Builder::new_current_thread()
                         .enable_all()
-                        .build_local(LocalOptions::default())?;
-                    runtime.block_on(worker());
-                    io::Result::Ok(())
+                        .build_local(LocalOptions::default());
+                    match runtime {
+                        Ok(runtime) => runtime.block_on(worker(started)),
+                        Err(error) => _ = started.send(Err(error)),
+                    }
                 })?;
-            start
-                .recv()
-                .map_err(|_| io::Error::other("a worker thread has ended"))?;
+            let ended = |_| Err(io::Error::other("a worker thread has ended"));
+            start.recv().unwrap_or_else(ended)?;
         }
         let address = listener.address;
         let acceptor = tokio::spawn(listener.accept(inboxes, stages));
@@ -127,6 +127,12 @@ impl HttpServer {
     pub async fn abort(&self) {
         self.stage.send_replace(Stage::Aborting);
         self.stage.closed().await;
+    }
+}
+
+impl Drop for HttpServer {
+    fn drop(&mut self) {
+        self.stage.send_replace(Stage::Aborting);
     }
 }
 

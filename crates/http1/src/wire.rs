@@ -35,7 +35,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Wire<T> {
         &mut self.buffer
     }
 
-    /// Reads ahead until the connection ends, so that a client that closes it is noticed.
+    /// Reads ahead until the connection ends. A reset ends it. The end of the input does not, because a client that has
+    /// closed its sending side still reads.
     pub(crate) async fn read_ahead(&mut self) -> End {
         while self.buffer.len() < MAX_READ_AHEAD {
             match self.read().await {

@@ -3,10 +3,16 @@ use std::{
     task::{Context, Poll},
 };
 
-use actix_service::fn_factory;
-use tokio::time::timeout;
+use actix_service::{fn_factory, fn_service};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    time::timeout,
+};
 
 use super::*;
+
+/// Timeout for the end of a server or of a connection.
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A service that panics outside of any request.
 struct Panicking;
@@ -32,7 +38,7 @@ async fn a_worker_thread_that_panics_is_an_error_of_its_server() {
     let server = HttpServer::start(listener, &ServerSettings::default(), app);
 
     let (_server, acceptor) = server.expect("a server");
-    let end = timeout(Duration::from_mins(1), acceptor)
+    let end = timeout(TIMEOUT, acceptor)
         .await
         .expect("the end of the server");
     assert_eq!(
@@ -41,4 +47,30 @@ async fn a_worker_thread_that_panics_is_an_error_of_its_server() {
             .to_string(),
         "a worker thread has ended"
     );
+}
+
+/// Responds to every request with 200.
+async fn respond(_: Request) -> Result<Response<BoxBody>, Response<BoxBody>> {
+    Ok(Response::ok())
+}
+
+#[tokio::test]
+async fn a_server_that_is_dropped_closes_its_connections() {
+    let listener = HttpListener::bind(([127, 0, 0, 1], 0).into()).expect("a free port");
+    let app = || fn_service::<_, _, _, _, _, ()>(respond);
+    let server = HttpServer::start(listener, &ServerSettings::default(), app);
+    let (server, _acceptor) = server.expect("a server");
+    let client = tokio::net::TcpStream::connect(server.address).await;
+    let mut client = client.expect("a connection");
+    let request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    client.write_all(request).await.expect("a request");
+    let mut response = Vec::new();
+    while !response.ends_with(b"\r\n\r\n") {
+        response.push(client.read_u8().await.expect("a response"));
+    }
+
+    drop(server);
+    let end = timeout(TIMEOUT, client.read_u8()).await;
+    let end = end.expect("the end of the connection").unwrap_err();
+    assert_eq!(end.kind(), io::ErrorKind::UnexpectedEof);
 }

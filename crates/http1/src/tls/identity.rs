@@ -1,5 +1,5 @@
-//! The certificate of the server, its key, and the authorities of its clients. Keys are only in types of rustls, and
-//! no error contains a byte of a key file.
+//! The certificate of the server, its key, and the authorities of its clients. The text of a key is in a type of
+//! `secrecy`, the key itself in types of rustls, and no error contains a byte of a key file.
 
 #[cfg(test)]
 mod tests;
@@ -18,6 +18,7 @@ use rustls::{
     server::{NoServerSessionStorage, WebPkiClientVerifier, danger::ClientCertVerifier},
     version::{TLS12, TLS13},
 };
+use secrecy::{ExposeSecret, SecretSlice};
 use thiserror::Error;
 use x509_cert::{
     Certificate, Version,
@@ -207,15 +208,16 @@ fn contains(text: &[u8], part: &str) -> bool {
 }
 
 fn read_private_key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
-    let text = read(path)?;
-    if ENCRYPTED.iter().any(|marker| contains(&text, marker)) {
+    let text = SecretSlice::from(read(path)?);
+    let text = text.expose_secret();
+    if ENCRYPTED.iter().any(|marker| contains(text, marker)) {
         return Err(format!(
             "{} is encrypted: decrypt it with `openssl pkey`",
             path.display()
         ));
     }
     // The error of the library can contain a line of the file.
-    PrivateKeyDer::from_pem_slice(&text)
+    PrivateKeyDer::from_pem_slice(text)
         .map_err(|_| format!("{} has no valid private key in PEM", path.display()))
 }
 
