@@ -3,10 +3,11 @@
 //! **Problem.** Every request needs an id, a log line and a response, even if its handler panics, and handlers should
 //! not contain that code.
 //!
-//! **Invariant.** Each request gets one log line, unless `log.requests` leaves it out, and one `X-Request-Id`, on
-//! success and on failure. At most the configured number of requests is in flight, and at most the configured number of
-//! one API key; further requests get 503. A request is in flight once its body is here. A panic is a 500. Each response
-//! of the deprecated operation announces the deprecation.
+//! **Invariant.** Each request that gets a response has one log line, unless `log.requests` leaves it out, and one
+//! `X-Request-Id`, on success and on failure. If the connection ends before, there is no line, and a create may be
+//! stored. At most the configured number of requests is in flight, and at most the configured number of one API key;
+//! further requests get 503. A request is in flight once its body is here. A panic is a 500. Each response of the
+//! deprecated operation announces the deprecation.
 //!
 //! **Proof.** The unit tests beside each file; `tests/http/request_line.rs` and `failing_ports.rs` for the log line and
 //! for panics, `overload.rs` for the limit; `server/tests/api/headers.rs`, `deprecation.rs` and `bounds.rs` over

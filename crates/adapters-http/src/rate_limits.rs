@@ -137,8 +137,8 @@ impl KeyRateLimiter {
         }
     }
 
-    /// Takes one request from the quota of the key, and returns the number of requests that are left. `None`: no
-    /// request was left. One is, at the latest, a second later.
+    /// Takes one request from the quota of the key, and returns the number of requests that are left. `None`: the quota
+    /// is used up. It has a request again within a second.
     pub(crate) fn take(&self, key: &ApiKeyId) -> Option<u32> {
         self.buckets.take(key)
     }

@@ -8,7 +8,7 @@ use crate::{client_address::TrustedProxies, live::Live, middleware::in_flight::K
 
 /// Limits of requests.
 pub(crate) struct RequestLimits {
-    /// Each worker has its own. All workers share the others.
+    /// Requests of each API key in flight in this worker.
     pub(crate) key_shares: KeyShares,
     pub(crate) live: Arc<ArcSwap<Live>>,
     pub(crate) proxies: TrustedProxies,

@@ -21,8 +21,8 @@ pub struct ApiSettings {
     pub max_in_flight_per_key: usize,
     /// Maximum rate of the requests of one API key, over all workers. Others are rejected with 429. It can be reloaded.
     pub rate_limit: Option<RateLimit>,
-    /// Maximum number of failed authentications of one client address per minute. Further requests are rejected with
-    /// 429. It can be reloaded.
+    /// Failed authentications of one client address at once, and per minute after that. Further requests are rejected
+    /// with 429. It can be reloaded.
     pub auth_failures: Option<NonZeroU32>,
     /// Origins whose pages may use the interface, too. `None`: responses contain no CORS headers. They can be reloaded.
     pub origins: Option<AllowedOrigins>,

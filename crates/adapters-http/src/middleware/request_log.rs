@@ -1,8 +1,8 @@
-//! Logs one line per request, unless `log.requests` leaves it out, counts it, and sets the headers of every response.
+//! Logs one line per response, unless `log.requests` leaves it out, counts it, and sets headers of every response.
 //!
-//! The line never contains a query or a body, and of the headers only the request id, the user agent and the address of
-//! the client behind trusted proxies. Of an idempotency key it contains the digest. A 5xx is logged as an error with
-//! its cause, which the client never sees.
+//! The line never contains a query or a body, and of the headers only the request id, the trace id, the user agent and
+//! the address of the client behind trusted proxies. Of an idempotency key it contains the digest. A 5xx is logged as
+//! an error with its cause, which the client never sees.
 
 use std::{
     error::Error as _,

@@ -83,8 +83,9 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting::new(
         "http.auth_failures.per_minute",
         "",
-        "Maximum number of 401 responses to one client address, or IPv6 network of 64 bits, per minute. Its further \
-         requests get 429 `rate_limited`. Behind a proxy, set `http.trusted_proxies` first. SIGHUP reloads it.",
+        "Maximum number of 401 responses to one client address, or IPv6 network of 64 bits, at once, and per minute \
+         after that. Its further requests get 429 `rate_limited`. Behind a proxy, set `http.trusted_proxies` first. \
+         SIGHUP reloads it.",
     )
     .reloaded(),
     Setting::new(
