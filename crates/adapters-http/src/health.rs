@@ -57,22 +57,22 @@ pub(crate) async fn ready(readiness: Data<CheckReadiness>) -> HttpResponse {
     };
     let reasons = [storage.err(), keys.err()];
     let reasons: Vec<_> = reasons.into_iter().flatten().collect();
-    let mut cause: Cause = reasons.join("; ").into();
-    let mut status = if reasons.is_empty() {
-        READY
-    } else {
-        UNAVAILABLE
-    };
     if readiness.is_draining() {
-        cause = "the instance is shutting down".into();
-        status = DRAINING;
+        refuse(DRAINING, checks, "the instance is shutting down".into())
+    } else if reasons.is_empty() {
+        respond(READY, checks)
+    } else {
+        refuse(UNAVAILABLE, checks, reasons.join("; ").into())
     }
-    let response = HttpResponse::Ok().json(ReadinessResponse { status, checks });
-    if status == READY {
-        return response;
-    }
-    let body = response.into_body();
-    // The error carries the status code, Retry-After and, for the request log, the cause.
+}
+
+fn respond(status: &'static str, checks: Checks) -> HttpResponse {
+    HttpResponse::Ok().json(ReadinessResponse { status, checks })
+}
+
+/// 503. The error carries the status code, Retry-After and, for the request log, the cause.
+fn refuse(status: &'static str, checks: Checks, cause: Cause) -> HttpResponse {
+    let body = respond(status, checks).into_body();
     HttpResponse::from_error(ApiError::Unavailable(cause)).set_body(body)
 }
 

@@ -39,14 +39,13 @@ impl PublicUrl {
         Ok(Self(text.strip_suffix('/').unwrap_or(text).to_owned()))
     }
 
-    /// Returns the beginning of the references in responses: this URL with a slash.
-    pub(crate) fn base(&self) -> String {
-        format!("{self}/")
-    }
-
-    /// Returns the URL that the service was configured with.
-    pub(crate) fn of(request: &HttpRequest) -> Option<&Self> {
-        request.app_data::<Option<Self>>()?.as_ref()
+    /// Returns a reference to the list of pets: the absolute one if the service was configured with a URL, otherwise this
+    /// relative one, which is valid behind any base path.
+    pub(crate) fn pets_or(request: &HttpRequest, relative: &str) -> String {
+        match request.app_data::<Option<Self>>() {
+            Some(Some(Self(url))) => format!("{url}/pets"),
+            _ => relative.to_owned(),
+        }
     }
 }
 

@@ -6,26 +6,22 @@ use actix_http::{
     header::{CONTENT_LENGTH, HeaderMap, TRANSFER_ENCODING},
 };
 use bytes::{Bytes, BytesMut};
-use thiserror::Error;
 use tokio_util::codec::Decoder;
 
 use crate::framing::Framing;
 
 /// A body that is not empty, among the extensions of its request.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct ReceivedBody(pub Result<Bytes, BodyError>);
 
 /// Why a request has no complete body. The connection ends after the response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, Copy)]
 pub enum BodyError {
     /// It has more bytes than the maximum.
-    #[error("the body is too large")]
     TooLarge,
     /// It has not arrived within its timeout.
-    #[error("the body is too slow")]
     TooSlow,
     /// Its framing is invalid, or the client ended the connection within it.
-    #[error("the body is malformed")]
     Malformed,
 }
 

@@ -107,7 +107,10 @@ pub(crate) enum Room {
     Receiving(Instant),
     /// Its client makes no progress with its response. First comes the address with the most connections, then the
     /// client whose last progress is the oldest.
-    Stalled(Reverse<usize>, Instant),
+    Stalled {
+        connections: Reverse<usize>,
+        last_progress: Instant,
+    },
 }
 
 /// A connection, as its own task and its worker see it.
@@ -170,7 +173,7 @@ impl Connection {
     }
 
     /// Returns the number of bytes that the response held before.
-    pub(crate) fn hold(&self, bytes: usize) -> usize {
+    pub(crate) fn replace_held_bytes(&self, bytes: usize) -> usize {
         self.held_bytes.replace(bytes)
     }
 
@@ -184,7 +187,7 @@ impl Connection {
     }
 
     /// Changes the state. A request that has arrived meanwhile keeps the connection open.
-    pub(crate) fn enter(&self, state: State) {
+    pub(crate) fn set_state(&self, state: State) {
         let now = Instant::now();
         self.state.set(state);
         self.since.set(now);
@@ -222,16 +225,16 @@ impl Connection {
     /// Returns the room that the connection can make, if it can.
     pub(crate) fn room(&self) -> Option<Room> {
         let since = self.since.get();
-        let progress = self.progress.get();
+        let last_progress = self.progress.get();
         match self.state.get() {
             State::Closing => Some(Room::Closing(since)),
             State::Handshake | State::Idle | State::Head | State::Body => {
                 Some(Room::Receiving(since))
             }
-            State::Response if progress.elapsed() >= STALL_TIME => {
-                let share = Rc::strong_count(&self.address);
-                Some(Room::Stalled(Reverse(share), progress))
-            }
+            State::Response if last_progress.elapsed() >= STALL_TIME => Some(Room::Stalled {
+                connections: Reverse(Rc::strong_count(&self.address)),
+                last_progress,
+            }),
             State::Request | State::Response => None,
         }
     }

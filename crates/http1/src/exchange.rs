@@ -143,8 +143,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Exchange<T> {
     {
         let body = self.receive_body(&request).await?;
         let is_complete = !matches!(body, Some(ReceivedBody(Err(_))));
+        let is_empty = matches!(&body, Some(ReceivedBody(Ok(bytes))) if bytes.is_empty());
         if let Some(body) = body
-            && body != ReceivedBody(Ok(Bytes::new()))
+            && !is_empty
         {
             request.extensions_mut().insert(body);
         }
@@ -155,19 +156,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Exchange<T> {
         }
         let is_head = request.method() == Method::HEAD;
         request.head_mut().peer_addr = self.slot.peer();
-        self.slot.enter(State::Request);
         // In a box, because connections without a request have this future, too.
-        let mut call = Box::pin(service.call(request));
-        let response = tokio::select! {
-            biased;
-            response = &mut call => response,
-            end = self.wire.read_ahead() => return Err(end),
-        };
-        drop(call);
-        let mut parts = match response {
-            Ok(response) => Parts::of(response.into()),
-            Err(error) => Parts::of(error.into()),
-        };
+        let mut parts = Box::pin(self.call(request, service)).await?;
         if !is_complete || is_stream || !self.slot.pool.is_serving() {
             parts.close_connection();
         }
@@ -176,6 +166,24 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Exchange<T> {
         }
         self.send(parts).await?;
         Ok(is_complete)
+    }
+
+    /// Calls the service, and returns the parts of its response.
+    async fn call<S, B>(&mut self, request: Request, service: &S) -> Result<Parts, End>
+    where
+        S: Service<Request, Response: Into<Response<B>>, Error: Into<Response<BoxBody>>>,
+        B: MessageBody,
+    {
+        self.slot.enter(State::Request);
+        let response = tokio::select! {
+            biased;
+            response = service.call(request) => response,
+            end = self.wire.read_ahead() => return Err(end),
+        };
+        Ok(match response {
+            Ok(response) => Parts::of(response.into()),
+            Err(error) => Parts::of(error.into()),
+        })
     }
 
     /// Ignores that the client requests another protocol (RFC 9110, section 7.8). The codec remembers the head that it

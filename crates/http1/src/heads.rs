@@ -47,18 +47,21 @@ impl HeadDecoder {
         skip_empty_lines(buffer);
         let received = buffer.len();
         let searched = mem::replace(&mut self.searched, received);
-        let is_too_long = received > MAX_HEAD_BYTES;
         // Fewer bytes are left than before if an empty line is complete now.
         let new_bytes = buffer.get(searched..).unwrap_or_default();
-        let is_line = new_bytes.contains(&b'\n');
-        if new_bytes.is_empty() || !(searched == 0 || is_too_long || is_line) {
+        let is_first = searched == 0;
+        let is_too_long = received > MAX_HEAD_BYTES;
+        let is_due = is_first || is_too_long || new_bytes.contains(&b'\n');
+        if new_bytes.is_empty() || !is_due {
             return None;
         }
         let refusal = refusal_of_lines(buffer);
         let request = match codec.decode(buffer) {
             Ok(Some(Message::Item(request))) => request,
-            Ok(_) if is_too_long => return Some(Head::Refused(refusal.unwrap_or(TOO_LARGE))),
-            Ok(_) => return refusal.map(Head::Refused),
+            Ok(_) => {
+                let too_large = is_too_long.then_some(TOO_LARGE);
+                return refusal.or(too_large).map(Head::Refused);
+            }
             Err(ParseError::TooLarge) => return Some(Head::Refused(TOO_LARGE)),
             Err(_) => return Some(Head::Refused(StatusCode::BAD_REQUEST)),
         };

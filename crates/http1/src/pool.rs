@@ -215,7 +215,7 @@ impl Slot {
 
     /// Changes the state of the connection, which can then make room.
     pub(crate) fn enter(&self, state: State) {
-        self.connection.enter(state);
+        self.connection.set_state(state);
         if matches!(state, State::Idle | State::Closing) && self.pool.is_full() {
             self.pool.room.notify_one();
         }
@@ -223,7 +223,7 @@ impl Slot {
 
     /// Counts the bytes that the response holds. If all responses hold too much, one of them is ended.
     pub(crate) fn hold(&self, bytes: usize) {
-        let before = self.connection.hold(bytes);
+        let before = self.connection.replace_held_bytes(bytes);
         self.pool.held_bytes.update(|sum| sum - before + bytes);
         let limits = &self.pool.settings.limits;
         let share = limits.max_unsent_bytes / limits.running_workers();
@@ -234,7 +234,7 @@ impl Slot {
 
     /// The response holds no bytes any more.
     pub(crate) fn release(&self) {
-        let before = self.connection.hold(0);
+        let before = self.connection.replace_held_bytes(0);
         self.pool.held_bytes.update(|sum| sum - before);
     }
 }

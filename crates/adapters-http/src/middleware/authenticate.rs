@@ -38,9 +38,9 @@ pub(crate) async fn authenticate(
     let finding = find_key(&request, failures, &limits.proxies);
     let finding = finding.instrument(traces::authentication_span());
     let found = AssertUnwindSafe(finding).catch_unwind().await;
-    let key = match caught(found) {
-        Ok(Ok(key)) => key,
-        Ok(Err(error)) | Err(error) => return Ok(request.error_response(error)),
+    let key = match caught(found).flatten() {
+        Ok(key) => key,
+        Err(error) => return Ok(request.error_response(error)),
     };
     RequestRecord::of(&request).api_key = Some(Arc::clone(&key));
     let Some(_permit) = limits.key_shares.acquire(&key.id) else {

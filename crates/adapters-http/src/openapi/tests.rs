@@ -12,7 +12,7 @@ use crate::{
     error::{ApiError, tests::every_error},
     pets::{
         OPERATIONS, Operation,
-        get::{DEPRECATED_SINCE, REMOVED_ON, SUCCESSOR},
+        get::{DEPRECATED_SINCE, REMOVED_ON, SUCCESSOR, successor_link},
     },
 };
 
@@ -196,7 +196,7 @@ fn the_constants_are_those_of_the_code() {
         (format!("{headers}/Sunset/schema/enum"), json!([REMOVED_ON])),
         (
             format!("{headers}/Successor-Link/schema/examples"),
-            json!([SUCCESSOR]),
+            json!([successor_link(SUCCESSOR)]),
         ),
     ] {
         assert_eq!(*at(&pointer), value, "{pointer}");

@@ -40,9 +40,8 @@ pub(crate) async fn create_pet(
         RequestRecord::of(&request).replayed = true;
         response.insert_header((IDEMPOTENCY_REPLAYED, "true"));
     }
-    // Without a public URL relative to the URI of the request, so that it is valid behind any base path.
-    let base = PublicUrl::of(&request).map_or_else(String::new, PublicUrl::base);
-    let location = format!("{base}pets/{}", pet.id().get());
+    let pets = PublicUrl::pets_or(&request, "pets");
+    let location = format!("{pets}/{}", pet.id().get());
     Ok(response
         .insert_header((LOCATION, location))
         .content_type(JSON)

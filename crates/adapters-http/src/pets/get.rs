@@ -31,7 +31,9 @@ const SUNSET: HeaderName = HeaderName::from_static("sunset");
 /// 2026-01-01T00:00:00Z
 pub(crate) const DEPRECATED_SINCE: &str = "@1767225600";
 pub(crate) const REMOVED_ON: &str = "Thu, 05 Dec 2030 00:00:00 GMT";
-pub(crate) const SUCCESSOR: &str = r#"<../pets>; rel="successor-version""#;
+
+/// The list of pets, relative to the URI of a request for the operation.
+pub(crate) const SUCCESSOR: &str = "../pets";
 
 /// Announces the deprecation in every response of the operation, errors included, and notes which API key uses it: a
 /// client that gets an error has to change as well.
@@ -44,16 +46,18 @@ pub(crate) async fn announce_deprecation(
     use_cases.uses.note(&key.id, ApiKeyUse::GetPet);
     RequestRecord::of(&request).deprecated = true;
     let mut response = next.call(request).await?;
-    let successor = match PublicUrl::of(response.request()) {
-        Some(url) => HeaderValue::try_from(SUCCESSOR.replacen("../", &url.base(), 1))
-            .expect("a URL is ASCII"),
-        None => HeaderValue::from_static(SUCCESSOR),
-    };
+    let successor = successor_link(&PublicUrl::pets_or(response.request(), SUCCESSOR));
+    let successor = HeaderValue::try_from(successor).expect("a URL is ASCII");
     let headers = response.headers_mut();
     headers.insert(DEPRECATION, HeaderValue::from_static(DEPRECATED_SINCE));
     headers.insert(SUNSET, HeaderValue::from_static(REMOVED_ON));
     headers.insert(LINK, successor);
     Ok(response)
+}
+
+/// The link to the operation that replaces this one (RFC 5829).
+pub(crate) fn successor_link(pets: &str) -> String {
+    format!(r#"<{pets}>; rel="successor-version""#)
 }
 
 pub(crate) async fn get_pet(

@@ -30,18 +30,18 @@ pub(crate) async fn list_pets(
         .await?;
     let mut response = HttpResponse::Ok();
     if let Some(next) = page.next {
-        response.insert_header((LINK, next_link(PublicUrl::of(&request), query, next)));
+        // Relative to the URI of the request, the list is an empty reference.
+        let pets = PublicUrl::pets_or(&request, "");
+        response.insert_header((LINK, next_link(&pets, query, next)));
     }
     response.content_type(JSON);
     let body = pet_json::list_to_vec(&page.pets);
     Ok(compression::respond(&request, response, body))
 }
 
-/// The link to the next page (RFC 8288). Without a public URL it is relative to the URI of the request, so that it is
-/// valid behind any base path.
-fn next_link(public_url: Option<&PublicUrl>, query: ListQuery, next: PetId) -> String {
-    let list = public_url.map_or_else(String::new, |url| url.base() + "pets");
-    let mut link = format!("<{list}?limit={}", query.limit.get());
+/// The link to the next page (RFC 8288).
+fn next_link(pets: &str, query: ListQuery, next: PetId) -> String {
+    let mut link = format!("<{pets}?limit={}", query.limit.get());
     if let Some(status) = query.status {
         let _ = write!(link, "&status={}", status.as_str());
     }
@@ -69,17 +69,16 @@ mod tests {
         };
 
         assert_eq!(
-            next_link(None, query, next),
+            next_link("", query, next),
             r#"<?limit=7&status=sold&cursor=AAAAAAAAAAE>; rel="next""#
         );
         assert_eq!(
-            next_link(None, ListQuery::default(), next),
+            next_link("", ListQuery::default(), next),
             r#"<?limit=20&cursor=AAAAAAAAAAE>; rel="next""#
         );
-        let public_url = PublicUrl::parse("https://shop.example/api/v1").unwrap();
         assert_eq!(
-            next_link(Some(&public_url), query, next),
-            r#"<https://shop.example/api/v1/pets?limit=7&status=sold&cursor=AAAAAAAAAAE>; rel="next""#
+            next_link("https://shop.example/v1/pets", query, next),
+            r#"<https://shop.example/v1/pets?limit=7&status=sold&cursor=AAAAAAAAAAE>; rel="next""#
         );
     }
 }

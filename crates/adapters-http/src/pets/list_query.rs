@@ -43,10 +43,13 @@ impl Parameters<'_> {
         let Some((_, text)) = values.next() else {
             return T::default();
         };
-        let problem = match parse(&text) {
-            _ if values.next().is_some() => format!("{name} must be given once"),
-            Ok(value) => return value,
-            Err(error) => format!("{name} {error}"),
+        let problem = if values.next().is_some() {
+            format!("{name} must be given once")
+        } else {
+            match parse(&text) {
+                Ok(value) => return value,
+                Err(error) => format!("{name} {error}"),
+            }
         };
         self.problems.push(problem);
         T::default()
