@@ -3,7 +3,8 @@
 //! The copy keeps no record of its progress. It compares both sides from the beginning, and adds what the target lacks:
 //! after an interruption, or after a first pass beside a running service, the same call continues. A target with other
 //! pets, or without a permission that is needed, is refused before anything is written. From the first write until both
-//! sides were compared at the end, by the number and the digest of their pets, the target has a mark.
+//! sides were compared at the end, by the number and the digest of their pets, the target has a mark. A target without
+//! pets has it from the beginning, because it could be taken for a complete copy.
 
 mod api_keys;
 mod error;
@@ -79,8 +80,7 @@ impl CopyStore {
         }
         let from = self.from.snapshot().await.map_err(CopyError::Source)?;
         let mut source = Pets::new(&*from, self.page_size);
-        let last_copied = self.check(&mut source).await?;
-        self.to.mark_copy(true).await.map_err(target)?;
+        let last_copied = self.begin(&mut source).await?;
         let added = self.add_pets(&*from, last_copied).await?;
         let idempotency_records = self.add_idempotency_records(&*from).await?;
         let api_keys = match &self.api_keys {
@@ -102,6 +102,25 @@ impl CopyStore {
             idempotency_records,
             api_keys,
         })
+    }
+
+    /// Compares the target with the source, and marks it. Returns the last pet that the target has.
+    async fn begin(&self, source: &mut Pets<'_>) -> Result<Option<PetId>, CopyError> {
+        let snapshot = self.to.snapshot().await.map_err(target)?;
+        let is_empty = snapshot.pets(None, 1).await.map_err(target)?.is_empty();
+        drop(snapshot);
+        if !is_empty {
+            let last_copied = self.check(source).await?;
+            self.to.mark_copy(true).await.map_err(target)?;
+            return Ok(last_copied);
+        }
+        self.to.mark_copy(true).await.map_err(target)?;
+        let checked = self.check(source).await;
+        if let Err(CopyError::OtherPets(_)) = checked {
+            // Another process has added it since.
+            self.to.mark_copy(false).await.map_err(target)?;
+        }
+        checked
     }
 
     /// Compares the target with the source. Returns the last pet that the target has.

@@ -164,7 +164,7 @@ async fn a_target_that_is_in_use_is_an_error() {
     for (addition, pets) in [
         // The check has passed, and the next snapshot is that of the verification.
         (
-            Addition::BeforeSnapshot(2, 99),
+            Addition::BeforeSnapshot(3, 99),
             (1..=PAGE).chain([99]).collect::<Vec<_>>(),
         ),
         (Addition::BeforeBatch(5), vec![5]),
@@ -175,6 +175,25 @@ async fn a_target_that_is_in_use_is_an_error() {
         assert!(matches!(error, CopyError::Changed), "{error}");
         assert_eq!(stores.target.pets(), stored_pets(pets));
     }
+}
+
+#[tokio::test]
+async fn a_target_is_compared_without_the_mark_unless_it_is_empty() {
+    for (present, marks) in [(vec![], [false, true]), (vec![1], [false, false])] {
+        let stores = Stores::new([1, 2], present);
+        stores.complete().await;
+        assert!(stores.target.marks.lock().unwrap().starts_with(&marks));
+        assert!(!stores.target.is_marked.load(Relaxed));
+    }
+}
+
+#[tokio::test]
+async fn a_target_that_is_refused_keeps_no_mark_from_when_it_was_empty() {
+    let stores = Stores::new(1..=PAGE, []);
+    *stores.target.addition.lock().unwrap() = Some(Addition::BeforeSnapshot(2, 99));
+    let error = stores.copy().await.unwrap_err();
+    assert!(matches!(error, CopyError::OtherPets(_)), "{error}");
+    assert!(!stores.target.is_marked.load(Relaxed));
 }
 
 /// Returns a store with these keys. It takes every key, or refuses all.

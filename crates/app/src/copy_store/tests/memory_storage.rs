@@ -22,6 +22,8 @@ pub(super) struct MemoryStorage {
     content: Mutex<Content>,
     /// Whether a copy has begun and not ended.
     pub(super) is_marked: AtomicBool,
+    /// `is_marked` at each snapshot.
+    pub(super) marks: Mutex<Vec<bool>>,
     /// The next batch but this many is interrupted after it was written (`true`), or before.
     pub(super) interruption: Mutex<Option<(usize, bool)>>,
     /// The next addition of another process.
@@ -90,6 +92,8 @@ impl BulkStorage for MemoryStorage {
     }
 
     async fn snapshot(&self) -> Result<Box<dyn StorageSnapshot>, StoreFailure> {
+        let is_marked = self.is_marked.load(Relaxed);
+        self.marks.lock().unwrap().push(is_marked);
         let mut addition = self.addition.lock().unwrap();
         match *addition {
             Some(Addition::BeforeSnapshot(1, id)) => assert!(self.add(stored_pets([id]))),
