@@ -54,7 +54,7 @@ pub(crate) struct Pool {
     stages: watch::Receiver<Stage>,
     /// A connection is admitted.
     admitted: Notify,
-    /// A connection has ended or can make room.
+    /// A connection has ended, can make room, or goes on instead of making room.
     room: Notify,
 }
 
@@ -213,10 +213,12 @@ impl Slot {
         Rc::clone(&self.connection)
     }
 
-    /// Changes the state of the connection, which can then make room.
+    /// Changes the state of the connection. It can then make room, or another has to: a request has arrived on this one.
     pub(crate) fn enter(&self, state: State) {
+        let goes_on = self.connection.end().is_some();
         self.connection.set_state(state);
-        if matches!(state, State::Idle | State::Closing) && self.pool.is_full() {
+        let can_make_room = matches!(state, State::Idle | State::Closing);
+        if (goes_on || can_make_room) && self.pool.is_full() {
             self.pool.room.notify_one();
         }
     }

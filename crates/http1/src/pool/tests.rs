@@ -99,6 +99,21 @@ async fn a_connection_that_drops_input_makes_room_first_and_then_the_oldest_with
 }
 
 #[tokio::test(flavor = "local", start_paused = true)]
+async fn if_a_request_arrives_on_the_connection_that_makes_room_the_next_one_makes_it_at_once() {
+    let pool = pool(2);
+    let [older, newer] = [(); 2].map(|()| pool.admit(None).now_or_never().expect("room"));
+    advance(Duration::from_secs(1)).await;
+    newer.enter(State::Head);
+    let mut admission = Box::pin(pool.admit(None));
+    assert!((&mut admission).now_or_never().is_none());
+    assert!(older.end().is_some());
+
+    older.enter(State::Request);
+    assert!((&mut admission).now_or_never().is_none());
+    assert!(newer.end().is_some());
+}
+
+#[tokio::test(flavor = "local", start_paused = true)]
 async fn beyond_the_maximum_of_held_bytes_the_oldest_connection_that_holds_some_is_closed() {
     let pool = pool(3);
     let [idle, newer, oldest] = [(); 3].map(|()| pool.admit(None).now_or_never().expect("room"));
