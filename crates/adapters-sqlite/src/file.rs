@@ -7,9 +7,9 @@
 //!
 //! **Invariant.** No connection creates a file: only the first start does, with mode 0600, and never beside a log. A
 //! file that fails a check is not changed. While the path names another file than the one that was opened, or the file
-//! or its log was overwritten, or the log or its index (`-shm`) was replaced, no commit is made and no API key is looked
-//! up. Reading changes no byte of the file and of its log; SQLite may leave an empty log and its index beside a file
-//! that had none.
+//! or its log was overwritten, or the log or its index (`-shm`) was replaced, or one of them is no longer believed, no
+//! commit is made and no API key is looked up. Reading changes no byte of the file and of its log; SQLite may leave an
+//! empty log and its index beside a file that had none.
 //!
 //! **Proof.** `tests/sqlite/files.rs` (each check), `lost.rs`, `moved.rs`, `overwritten.rs`, `read_only.rs`,
 //! `migrations.rs`, `kills.rs`.
@@ -153,9 +153,19 @@ impl SqliteFile {
         &self.0.path
     }
 
+    /// Fails while the file is not in place, or is no longer believed.
+    pub(crate) fn check(&self) -> Result<(), Problem> {
+        let current = self.check_in_place()?;
+        // To judge the files costs more than a commit.
+        if current.permissions != self.0.identity.permissions {
+            check_believed(self.path())?;
+        }
+        Ok(())
+    }
+
     /// Fails while the file, its log or its index is moved, removed, replaced or overwritten: what this process wrote
     /// would be lost.
-    pub(crate) fn check_in_place(&self) -> Result<(), Problem> {
+    fn check_in_place(&self) -> Result<Identity, Problem> {
         let OpenFile {
             path,
             usage,
@@ -163,19 +173,19 @@ impl SqliteFile {
             in_place,
             ..
         } = &*self.0;
-        let is_in_place = Identity::of(path, *usage).is_ok_and(|current| current == *identity)
-            && self.0.has_same_content();
+        let current = Identity::of(path, *usage);
+        let has_same_inodes = |current: &Identity| current.inodes == identity.inodes;
+        let is_in_place = current.as_ref().is_ok_and(has_same_inodes) && self.0.has_same_content();
         let was_in_place = in_place.swap(is_in_place, Ordering::Relaxed);
         match (was_in_place, is_in_place) {
             (true, false) => tracing::error!("{}", Problem::Replaced.at(path)),
             (false, true) => tracing::info!(file = %path.display(), "the file is back"),
             _ => {}
         }
-        if is_in_place {
-            Ok(())
-        } else {
-            Err(Problem::Replaced)
-        }
+        current
+            .ok()
+            .filter(|_| is_in_place)
+            .ok_or(Problem::Replaced)
     }
 
     /// Whether connections may write.
@@ -190,20 +200,26 @@ impl SqliteFile {
 
     /// Opens a connection to the file that was opened, and to no other. It has to be closed before this is dropped.
     pub(crate) fn connect(&self) -> Result<SqliteConnection, Problem> {
-        self.check_in_place()?;
+        self.check()?;
         check_believed(self.path())?;
         let mut connection = establish(self.path(), self.0.usage)?;
         // Reading another file with this log could write the log into that file.
-        self.check_in_place()?;
+        self.check()?;
         configure(&mut connection, self.0.timeout)?;
         Ok(connection)
     }
 }
 
 impl OpenFile {
-    /// Whether neither the file nor its log was overwritten, and the index is in place.
+    /// Whether neither the file nor its log was overwritten.
     fn has_same_content(&self) -> bool {
         self.header.is_same() && self.log.as_ref().is_none_or(OpenLog::is_same)
+    }
+
+    /// Otherwise, another process may have made an index, and added to the log.
+    fn has_same_index(&self) -> bool {
+        Identity::of(&self.path, self.usage)
+            .is_ok_and(|current| current.inodes.index == self.identity.inodes.index)
     }
 }
 
@@ -211,7 +227,7 @@ impl OpenFile {
 /// damage the file; beside another index, it would lose what another process added to the log.
 impl Drop for OpenFile {
     fn drop(&mut self) {
-        if !self.has_same_content() {
+        if !self.has_same_content() || !self.has_same_index() {
             let connection = self.connection.get_mut();
             mem::forget(connection.map(Option::take));
         }
@@ -271,7 +287,7 @@ fn open(
     let identity = Identity::of(path, usage)?;
     check_believed(path)?;
     // The log alone may differ.
-    if before.is_none_or(|before| before.file != identity.file) {
+    if before.is_none_or(|before| before.inodes.file != identity.inodes.file) {
         return Err(Problem::Replaced);
     }
     let done = if pending.is_empty() {

@@ -9,7 +9,7 @@ use crate::{
     values::number,
 };
 
-/// Ready if a pet can be read, a transaction of a create can begin, and the path still names the file.
+/// Ready if a pet can be read, a transaction of a create can begin, and the file is in place and believed.
 #[async_trait]
 impl Readiness for Creates {
     async fn check(&self) -> Result<(), Cause> {
@@ -22,7 +22,7 @@ impl Readiness for Creates {
             )?;
             begin(connection, wait)?;
             connection.batch_execute("ROLLBACK")?;
-            file.check_in_place()
+            file.check()
         });
         let checked = timeout(wait, check)
             .await

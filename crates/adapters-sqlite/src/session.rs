@@ -5,7 +5,7 @@
 //!
 //! **Invariant.** Statements run on threads for blocking work. A failed connection is replaced. A change is one
 //! transaction that holds the write lock from its beginning, so that nothing it has read can change; a file that was
-//! moved gets no commit.
+//! moved, or is no longer believed, gets no commit.
 //!
 //! **Proof.** `tests/sqlite/moved.rs`, `outcomes.rs`, `reads.rs`; the unit test below.
 
@@ -55,7 +55,7 @@ impl Session {
             // Such a file looks damaged, for example.
             let cause = match problem {
                 Problem::Commit(_) => problem,
-                _ => self.file.check_in_place().err().unwrap_or(problem),
+                _ => self.file.check().err().unwrap_or(problem),
             };
             cause.at(self.file.path())
         })
@@ -82,13 +82,13 @@ impl Session {
             .await
     }
 
-    /// Reads one state of the file, if it is in place.
+    /// Reads one state of the file, if it is in place and believed.
     pub(crate) async fn read<T: Send + 'static, E: Into<Problem>>(
         &self,
         work: impl FnOnce(&mut SqliteConnection) -> Result<T, E> + Send + 'static,
     ) -> Result<T, SqliteFileError> {
         self.run_on_connection(|file, connection| {
-            file.check_in_place()?;
+            file.check()?;
             connection.transaction(|connection| work(connection).map_err(Into::into))
         })
         .await
@@ -138,11 +138,11 @@ pub(crate) fn begin(connection: &mut SqliteConnection, timeout: Duration) -> Res
     }
 }
 
-/// Commits, if the file is in place. A full disk refuses a part of the log before the end of the commit, so nothing is
-/// stored. After another failure, such as one of fsync, the commit may be complete in the log: this process does not
-/// see it, and a process that starts after a crash would.
+/// Commits, if the file is in place and believed. A full disk refuses a part of the log before the end of the commit, so
+/// nothing is stored. After another failure, such as one of fsync, the commit may be complete in the log: this process
+/// does not see it, and a process that starts after a crash would.
 pub(crate) fn commit(file: &SqliteFile, connection: &mut SqliteConnection) -> Result<(), Problem> {
-    file.check_in_place()?;
+    file.check()?;
     connection.batch_execute("COMMIT").map_err(commit_problem)
 }
 

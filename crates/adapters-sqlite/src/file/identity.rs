@@ -10,28 +10,61 @@ use super::FileUse;
 /// Greatest number of symbolic links that Linux follows.
 const MAX_LINKS: usize = 40;
 
-/// Device and inode of a file, and of its log if the file is written. SQLite keeps the same log while a connection is
-/// open. Neither is opened here: a process that closes a file loses all its locks of it, also those of SQLite.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A file, and its log and the index of the log if the file is written. None is opened here: a process that closes a
+/// file loses all its locks of it, also those of SQLite.
 pub(super) struct Identity {
+    pub(super) inodes: Inodes,
+    /// Of each file.
+    pub(super) permissions: [Option<Permissions>; 3],
+}
+
+/// Device and inode of each file. SQLite keeps the same log and index while a connection is open.
+#[derive(PartialEq, Eq)]
+pub(super) struct Inodes {
     pub(super) file: (u64, u64),
     log: Option<(u64, u64)>,
+    pub(super) index: Option<(u64, u64)>,
+}
+
+/// They decide whether a file is believed.
+#[derive(PartialEq, Eq)]
+pub(super) struct Permissions {
+    owner: u32,
+    group: u32,
+    mode: u32,
 }
 
 impl Identity {
     /// Returns the identity of the file that the path names now.
     pub(super) fn of(path: &Path, usage: FileUse) -> io::Result<Self> {
-        let identity = |metadata: Metadata| (metadata.dev(), metadata.ino());
-        let log = if usage == FileUse::Read {
-            None
-        } else {
-            log_path(path).metadata().ok()
-        };
+        let of_written = |path: PathBuf| path.metadata().ok().filter(|_| usage != FileUse::Read);
+        let file = path.metadata()?;
+        let log = of_written(log_path(path));
+        let index = of_written(index_path(path));
         Ok(Self {
-            file: identity(path.metadata()?),
-            log: log.map(identity),
+            inodes: Inodes {
+                file: inode(&file),
+                log: log.as_ref().map(inode),
+                index: index.as_ref().map(inode),
+            },
+            permissions: [Some(file), log, index]
+                .map(|file| file.map(|file| Permissions::of(&file))),
         })
     }
+}
+
+impl Permissions {
+    fn of(file: &Metadata) -> Self {
+        Self {
+            owner: file.uid(),
+            group: file.gid(),
+            mode: file.mode(),
+        }
+    }
+}
+
+fn inode(file: &Metadata) -> (u64, u64) {
+    (file.dev(), file.ino())
 }
 
 /// Returns the path of the log, which is beside the file that a symbolic link names, even if that file is missing.

@@ -1,22 +1,15 @@
 //! The last commit in the log, of which the index (`-shm`) has a copy (<https://sqlite.org/walformat.html>).
 //!
 //! **Problem.** `cp` over the log keeps its inode. SQLite finds the end of the log in the index and goes on behind it,
-//! but after a crash, a start reads the log alone, and finds none of these commits. If the index is removed, the next
-//! process makes a new one, and both add to one log.
+//! but after a crash, a start reads the log alone, and finds none of these commits.
 //!
-//! **Invariant.** The index is the one that was opened. The log has the salts that the index names, which change if the log begins again, and the last frame
+//! **Invariant.** The log has the salts that the index names, which change if the log begins again, and the last frame
 //! has the checksum that the index names, which covers each frame before it. A descriptor of the index is never closed:
 //! to close it would release the locks that SQLite has in this process.
 //!
-//! **Proof.** `tests/sqlite/overwritten.rs`, `moved.rs`.
+//! **Proof.** `tests/sqlite/overwritten.rs`.
 
-use std::{
-    fs::File,
-    io,
-    mem::ManuallyDrop,
-    os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
-};
+use std::{fs::File, io, mem::ManuallyDrop, path::Path};
 
 use super::{
     identity::{index_path, log_path},
@@ -25,7 +18,6 @@ use super::{
 
 /// The log and the index of an open file.
 pub(super) struct OpenLog {
-    index_path: PathBuf,
     index: ManuallyDrop<File>,
     log: File,
 }
@@ -41,23 +33,15 @@ struct LastFrame {
 
 impl OpenLog {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let index_path = index_path(path);
         Ok(Self {
-            index: ManuallyDrop::new(File::open(&index_path)?),
-            index_path,
+            index: ManuallyDrop::new(File::open(index_path(path))?),
             log: File::open(log_path(path))?,
         })
     }
 
-    /// Whether the index is in place, and the log still has the content that the index describes.
+    /// Whether the log still has the content that the index describes.
     pub(super) fn is_same(&self) -> bool {
-        self.has_index().unwrap_or(false) && self.has_last_frame().unwrap_or(false)
-    }
-
-    fn has_index(&self) -> io::Result<bool> {
-        let named = self.index_path.metadata()?;
-        let opened = self.index.metadata()?;
-        Ok((named.dev(), named.ino()) == (opened.dev(), opened.ino()))
+        self.has_last_frame().unwrap_or(false)
     }
 
     fn has_last_frame(&self) -> io::Result<bool> {

@@ -1,4 +1,6 @@
-//! A file that is moved, removed or replaced, or whose log is: no pet that was confirmed is lost.
+//! A file that is moved, removed, replaced or not believed, or whose log or index is: no pet that was confirmed is lost.
+
+use std::{fs::Permissions, os::unix::fs::PermissionsExt};
 
 use animal_store_adapter_kit::ApiKeySnapshot;
 
@@ -57,16 +59,20 @@ impl Service {
         let error = unready.expect_err("not in place").to_string();
         assert!(error.contains(REPLACED), "{error}");
         assert_gauge(&self.store, 0);
+        self.assert_keys_fail().await;
+        self.bulk.check_writable().await.expect_err("not in place");
+        assert_unavailable(&self.bulk.add_pets(stored_pets([99])).await);
+    }
+
+    async fn assert_keys_fail(&self) {
         let fails = async || {
             let found = find(&self.directory, "key").await;
             matches!(found, Err(StoreFailure::Unavailable(_)))
         };
         wait_until("lookups fail", fails).await;
-        self.directory.check().await.expect_err("not in place");
+        self.directory.check().await.expect_err("unavailable");
         let add = key_changes::add("other", "other", None);
         assert_unavailable(&self.keys.change(add, "test").await);
-        self.bulk.check_writable().await.expect_err("not in place");
-        assert_unavailable(&self.bulk.add_pets(stored_pets([99])).await);
     }
 }
 
@@ -162,6 +168,29 @@ async fn while_the_log_or_its_index_is_not_in_place_nothing_is_added_or_looked_u
         service.assert_works().await;
         assert_eq!(service.store.names().await, ["Rex", "Rex"]);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_other_users_may_write_the_file_or_one_beside_it_nothing_is_added_or_looked_up() {
+    let service = Service::start().await;
+    let path = service.store.path();
+    for path in [path.clone(), log_of(&path), index_of(&path)] {
+        set_mode(&path, 0o606);
+        let added = service.store.try_add("refused").await;
+        assert_unavailable(&added);
+        let failure = format!("{added:?}");
+        assert!(failure.contains("other users can write to"), "{failure}");
+        service.assert_keys_fail().await;
+        service.store.readiness.check().await.expect_err("unready");
+        // The file is there.
+        assert_gauge(&service.store, 1);
+        set_mode(&path, 0o640);
+        service.assert_works().await;
+    }
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).expect("set");
 }
 
 /// Another process may have made another index, and added to the log.

@@ -98,6 +98,20 @@ async fn a_file_that_got_its_own_content_or_was_vacuumed_is_in_place() {
     }
 }
 
+/// SQLite writes this size as 1.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_of_a_file_with_pages_of_64_kib_is_checked() {
+    let folder = Store::new().close().await;
+    let path = folder.path().join("pets.db");
+    let enlarge =
+        "PRAGMA journal_mode = DELETE; PRAGMA page_size = 65536; VACUUM; PRAGMA journal_mode = WAL";
+    sql::execute(&path, enlarge);
+    assert_eq!(sql::number(&path, "PRAGMA page_size"), 65536);
+    let service = Service::over(Store::at(folder, settings())).await;
+    run("truncate -s 32 pets.db-wal", folder_of(&path));
+    service.assert_fails().await;
+}
+
 /// A restore by SQLite, such as `.restore`, writes the id of the other store into the log, as this does.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_sqlite_restores_into_the_file_is_in_place_after_its_checkpoint() {
