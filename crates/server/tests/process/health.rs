@@ -42,5 +42,5 @@ fn a_server_that_cannot_be_reached_or_does_not_respond_is_a_failure() {
         health(listen, timeout).assert_error(code, &[reason]);
     }
     let too_long = health("127.0.0.1:1", "61s");
-    too_long.assert_refused(2, &["'61s'", "a duration from 1ms to 1m"]);
+    too_long.assert_refused(2, &["'--timeout <DURATION>'", "a duration from 1ms to 1m"]);
 }
