@@ -78,9 +78,9 @@ pub(crate) enum Problem {
     Locked,
     /// The path no longer names the file that this process has opened, or the file has another content.
     #[error(
-        "the file or its log was moved, removed, replaced or overwritten while this process uses it: creates and \
-         lookups of API keys get 503 until it is back. Move it back; to use another file, stop the service, move the \
-         log (-wal) away, and start it again"
+        "the file or its log was moved, removed, replaced or overwritten, or a journal (-journal) was put beside it, \
+         while this process uses it: creates and lookups of API keys get 503 until it is back. Move it back, and the \
+         journal away; to use another file, stop the service, move the log (-wal) away, and start it again"
     )]
     Replaced,
     #[error("the disk is full: free some space")]

@@ -7,9 +7,9 @@
 //!
 //! **Invariant.** No connection creates a file: only the first start does, with mode 0600, and never beside a log. A
 //! file that fails a check is not changed. While the path names another file than the one that was opened, or the file
-//! or its log was overwritten, or the log or its index (`-shm`) was replaced, or one of them is no longer believed, no
-//! commit is made and no API key is looked up. Reading changes no byte of the file and of its log; SQLite may leave an
-//! empty log and its index beside a file that had none.
+//! or its log was overwritten, or the log or its index (`-shm`) was replaced, or one of them is no longer believed, or a
+//! journal is beside the file, no commit is made and no API key is looked up. Reading changes no byte of the file and of
+//! its log; SQLite may leave an empty log and its index beside a file that had none.
 //!
 //! **Proof.** `tests/sqlite/files.rs` (each check), `lost.rs`, `moved.rs`, `overwritten.rs`, `read_only.rs`,
 //! `migrations.rs`, `kills.rs`.
@@ -163,8 +163,8 @@ impl SqliteFile {
         Ok(())
     }
 
-    /// Fails while the file, its log or its index is moved, removed, replaced or overwritten: what this process wrote
-    /// would be lost.
+    /// Fails while the file, its log or its index is moved, removed, replaced or overwritten, or has a journal: what this
+    /// process wrote would be lost.
     fn check_in_place(&self) -> Result<Identity, Problem> {
         let OpenFile {
             path,

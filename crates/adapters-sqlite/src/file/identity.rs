@@ -10,20 +10,22 @@ use super::FileUse;
 /// Greatest number of symbolic links that Linux follows.
 const MAX_LINKS: usize = 40;
 
-/// A file, and its log and the index of the log if the file is written. None is opened here: a process that closes a
-/// file loses all its locks of it, also those of SQLite.
+/// A file, and those beside it if the file is written. None is opened here: a process that closes a file loses all its
+/// locks of it, also those of SQLite.
 pub(super) struct Identity {
     pub(super) inodes: Inodes,
-    /// Of each file.
+    /// Those of the file, its log and the index.
     pub(super) permissions: [Option<Permissions>; 3],
 }
 
-/// Device and inode of each file. SQLite keeps the same log and index while a connection is open.
+/// Device and inode of each file. While a connection is open, SQLite keeps the same log and index, and makes no journal.
 #[derive(PartialEq, Eq)]
 pub(super) struct Inodes {
     pub(super) file: (u64, u64),
     log: Option<(u64, u64)>,
     pub(super) index: Option<(u64, u64)>,
+    /// The next start after a crash would write it into the file.
+    journal: Option<(u64, u64)>,
 }
 
 /// They decide whether a file is believed.
@@ -37,15 +39,20 @@ pub(super) struct Permissions {
 impl Identity {
     /// Returns the identity of the file that the path names now.
     pub(super) fn of(path: &Path, usage: FileUse) -> io::Result<Self> {
-        let of_written = |path: PathBuf| path.metadata().ok().filter(|_| usage != FileUse::Read);
+        let target = target_of(path);
+        let of_written = |suffix| {
+            let metadata = beside(&target, suffix).metadata().ok();
+            metadata.filter(|_| usage != FileUse::Read)
+        };
         let file = path.metadata()?;
-        let log = of_written(log_path(path));
-        let index = of_written(index_path(path));
+        let log = of_written("-wal");
+        let index = of_written("-shm");
         Ok(Self {
             inodes: Inodes {
                 file: inode(&file),
                 log: log.as_ref().map(inode),
                 index: index.as_ref().map(inode),
+                journal: of_written("-journal").as_ref().map(inode),
             },
             permissions: [Some(file), log, index]
                 .map(|file| file.map(|file| Permissions::of(&file))),
@@ -69,13 +76,12 @@ fn inode(file: &Metadata) -> (u64, u64) {
 
 /// Returns the path of the log, which is beside the file that a symbolic link names, even if that file is missing.
 pub(crate) fn log_path(path: &Path) -> PathBuf {
-    log_paths(path).pop().expect("it has that of the path")
+    beside(&target_of(path), "-wal")
 }
 
-/// Returns the path of the index of the log, which is beside the log.
-pub(super) fn index_path(path: &Path) -> PathBuf {
-    let target = targets(path).pop().expect("it has the path");
-    beside(&target, "-shm")
+/// Returns the path that a path names through symbolic links. SQLite makes files beside it.
+pub(super) fn target_of(path: &Path) -> PathBuf {
+    targets(path).pop().expect("it has the path")
 }
 
 /// Returns the path of a log beside the path, and beside each file that it names through symbolic links. SQLite uses

@@ -12,7 +12,7 @@
 use std::{fs::File, io, mem::ManuallyDrop, path::Path};
 
 use super::{
-    identity::{index_path, log_path},
+    identity::{beside, log_path, target_of},
     log::{self, FRAME_HEADER_BYTES, HEADER_BYTES},
 };
 
@@ -33,8 +33,9 @@ struct LastFrame {
 
 impl OpenLog {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let index = beside(&target_of(path), "-shm");
         Ok(Self {
-            index: ManuallyDrop::new(File::open(index_path(path))?),
+            index: ManuallyDrop::new(File::open(index)?),
             log: File::open(log_path(path))?,
         })
     }

@@ -170,6 +170,17 @@ async fn while_the_log_or_its_index_is_not_in_place_nothing_is_added_or_looked_u
     }
 }
 
+/// After a crash, the next start would write it into the file.
+#[tokio::test(flavor = "multi_thread")]
+async fn while_a_journal_is_beside_the_file_nothing_is_added_or_looked_up() {
+    let service = Service::start().await;
+    let journal = format!("{}-journal", service.store.path().display());
+    fs::write(&journal, "a journal").expect("written");
+    service.assert_fails().await;
+    fs::remove_file(&journal).expect("removed");
+    service.assert_works().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn while_other_users_may_write_the_file_or_one_beside_it_nothing_is_added_or_looked_up() {
     let service = Service::start().await;
