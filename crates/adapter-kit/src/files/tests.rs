@@ -151,7 +151,7 @@ fn links_are_followed_and_their_targets_and_folders_are_judged() {
 fn a_secret_that_others_may_read_is_an_objection() {
     let fixture = Fixture::new();
     for (mode, is_secret) in [(0o600, true), (0o440, true), (0o644, false), (0o604, false)] {
-        let file = fixture.add("secret", mode);
+        let file = fixture.add(&format!("secret-{mode:o}"), mode);
         assert_eq!(object_to_readers(&file).is_none(), is_secret, "{mode:o}");
     }
     assert_eq!(object_to_readers(&fixture.path("missing")), None);
