@@ -49,6 +49,7 @@ fn an_invalid_url_is_refused_with_its_wrong_part_and_without_its_password() {
                 "unix:///path?pass=hunter2&pass=hunter2",
                 "redis+sentinel://a/shop?password=hunter2",
                 "redis+sentinel://a/shop?sentinel_password=hunter2&sentinel_password=a",
+                "redis+sentinel://a/shop?sentinel_user=a&sentinel_user=b&sentinel_password=hunter2",
             ],
         ),
         ("has a part after #", &["redis://app:hunter2@localhost/0#1"]),
