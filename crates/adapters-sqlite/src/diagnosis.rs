@@ -20,6 +20,9 @@ use crate::{
 /// The permissions of others than the owner.
 const OTHERS: u32 = 0o077;
 
+/// Subject of the free space.
+const DISK: &str = "sqlite.disk";
+
 /// Least free space, in bytes: a checkpoint and a few thousand pets.
 const LEAST_FREE: u64 = 100 << 20;
 
@@ -108,21 +111,21 @@ fn mount(path: &Path) -> Finding {
 }
 
 fn disk(path: &Path) -> Finding {
-    let subject = "sqlite.disk";
-    let Disk { free, reserve } = match Disk::of(path) {
-        Ok(disk) => disk,
-        Err(error) => {
-            return Finding::unknown(subject, error.to_string(), "check the disk with df");
-        }
-    };
-    let found = format!("{} MiB are free", free >> 20);
+    match Disk::of(path) {
+        Ok(disk) => free_space(&disk),
+        Err(error) => Finding::unknown(DISK, error.to_string(), "check the disk with df"),
+    }
+}
+
+fn free_space(disk: &Disk) -> Finding {
+    let found = format!("{} MiB are free", disk.free >> 20);
     let advice = "free some space: on a full disk, creates get 503";
-    if free < reserve {
-        Finding::error(subject, found, advice)
-    } else if free < LEAST_FREE {
-        Finding::warning(subject, found, advice)
+    if disk.free < disk.reserve {
+        Finding::error(DISK, found, advice)
+    } else if disk.free < LEAST_FREE {
+        Finding::warning(DISK, found, advice)
     } else {
-        Finding::ok(subject, found)
+        Finding::ok(DISK, found)
     }
 }
 
@@ -153,6 +156,28 @@ async fn pages(file: &SqliteFile) -> Finding {
         Err(_) => {
             let found = format!("not all were read within {} seconds", CHECK_LIMIT.as_secs());
             Finding::unknown(subject, found, "run PRAGMA quick_check with sqlite3")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use animal_store_app::Verdict;
+
+    use super::*;
+
+    #[test]
+    fn free_space_below_the_reserve_is_an_error_and_below_100_mib_a_warning() {
+        let reserve = 64 << 20;
+        let least = 100 << 20;
+        for (free, expected) in [
+            (reserve - 1, Verdict::Error),
+            (reserve, Verdict::Warning),
+            (least - 1, Verdict::Warning),
+            (least, Verdict::Ok),
+        ] {
+            let finding = free_space(&Disk { free, reserve });
+            assert_eq!(finding.verdict, expected, "{}", finding.found);
         }
     }
 }
