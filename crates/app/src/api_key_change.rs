@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::{
     ApiKey, ApiKeyDigest, ApiKeyId, ApiKeyLabel, ApiToken, Scopes,
-    stored_time::{from_milliseconds, later},
+    stored_time::{from_milliseconds, later, stored},
 };
 
 /// An API key with its valid tokens, oldest first. A key without a valid token does not exist.
@@ -148,10 +148,10 @@ fn add(
         before.check_lacks(token)?;
         return Err(ApiKeyRefusal::IdTaken(key.id.clone()));
     }
-    let created = later(now, Duration::ZERO);
+    let expires = token.expires(None, now);
     Ok(IssuedApiKey {
         key: key.clone(),
-        tokens: vec![token.issue(created, None, now)],
+        tokens: vec![token.issue(now, expires)],
     })
 }
 
@@ -163,13 +163,13 @@ fn rotate(
 ) -> Result<IssuedApiKey, ApiKeyRefusal> {
     before.check_lacks(token)?;
     let mut created = now;
-    let mut expires = None;
+    let mut inherited = None;
     if let Some(newest) = before.tokens.last() {
         // The order of tokens must not depend on the clock.
         created = now.max(newest.created + Duration::from_millis(1));
-        expires = newest.expires;
+        inherited = newest.expires;
     }
-    let new = token.issue(later(created, Duration::ZERO), expires, now);
+    let new = token.issue(created, token.expires(inherited, now));
     let end = later(now, grace);
     let mut after = before.clone();
     for old in &mut after.tokens {
@@ -267,22 +267,21 @@ impl NewToken {
         }
     }
 
-    /// A token without a lifetime expires at `expires`. A lifetime is rounded up to a millisecond.
-    fn issue(
-        &self,
-        created: SystemTime,
-        expires: Option<SystemTime>,
-        now: SystemTime,
-    ) -> IssuedToken {
+    /// Returns when the token expires: after its lifetime, rounded up to a millisecond, or at the inherited time.
+    fn expires(&self, inherited: Option<SystemTime>, now: SystemTime) -> Option<SystemTime> {
+        let Some(lifetime) = self.lifetime else {
+            return inherited;
+        };
         let round_up = Duration::from_nanos(999_999);
-        let end = self
-            .lifetime
-            .map(|lifetime| later(now, lifetime.saturating_add(round_up)));
+        Some(later(now, lifetime.saturating_add(round_up)))
+    }
+
+    fn issue(&self, created: SystemTime, expires: Option<SystemTime>) -> IssuedToken {
         IssuedToken {
             digest: self.digest,
             last_four: self.last_four.clone(),
-            created,
-            expires: end.or(expires),
+            created: stored(created),
+            expires,
         }
     }
 }

@@ -1,6 +1,6 @@
 use std::time::{Duration, SystemTime};
 
-use crate::{ApiKey, ApiKeyChange, from_milliseconds, milliseconds, ports::ChangedApiKey};
+use crate::{ApiKey, ApiKeyChange, ports::ChangedApiKey, stored_time::stored};
 
 /// A change of an API key, as its store has recorded it. Times are whole milliseconds, by the clock of the store.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -59,15 +59,12 @@ impl AuditEntry {
     }
 }
 
-fn stored(time: SystemTime) -> SystemTime {
-    from_milliseconds(milliseconds(time))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
-        ApiKeyDigest, ApiToken, IssuedApiKey, IssuedToken, NewToken, test_support::api_key,
+        ApiKeyDigest, ApiToken, IssuedApiKey, IssuedToken, NewToken, from_milliseconds,
+        test_support::api_key,
     };
 
     #[test]

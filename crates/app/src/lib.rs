@@ -1,6 +1,6 @@
 //! The use cases of the animal store and the ports that they need.
 //!
-//! A use case is a struct with one method, `execute`: [`ListPets`], [`CreatePet`], [`GetPet`], [`Authenticate`],
+//! A use case is a struct; its main method is `execute`: [`ListPets`], [`CreatePet`], [`GetPet`], [`Authenticate`],
 //! [`ImportPets`], [`ExportPets`], [`CopyStore`], and those on API keys, such as [`IssueApiKey`]. What it needs from
 //! outside is a port, a trait in [`ports`]. A port is held as `Arc<dyn …>`, because the configuration chooses the
 //! adapter at run time. This crate knows no HTTP, no SQL and no wire format.

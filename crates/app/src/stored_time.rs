@@ -15,6 +15,11 @@ pub fn from_milliseconds(milliseconds: i64) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(milliseconds.clamp(0, LAST).unsigned_abs())
 }
 
+/// Returns a time as it is stored: rounded down.
+pub(crate) fn stored(time: SystemTime) -> SystemTime {
+    from_milliseconds(milliseconds(time))
+}
+
 /// Returns the stored time that is this much later than a time.
 pub(crate) fn later(time: SystemTime, duration: Duration) -> SystemTime {
     from_milliseconds(time.checked_add(duration).map_or(LAST, milliseconds))

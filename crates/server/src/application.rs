@@ -197,9 +197,9 @@ impl Tasks {
     async fn stopped_unexpectedly(&mut self) -> anyhow::Error {
         tokio::select! {
             biased;
-            result = &mut self.api => server_error(API, result),
-            Some(result) = ended(&mut self.management) => server_error("the management server", result),
-            Some(result) = ended(&mut self.writer) => server_error(WRITER, result.map(Ok)),
+            result = &mut self.api => task_error(API, result),
+            Some(result) = ended(&mut self.management) => task_error("the management server", result),
+            Some(result) = ended(&mut self.writer) => task_error(WRITER, result.map(Ok)),
         }
     }
 
@@ -207,13 +207,14 @@ impl Tasks {
     async fn complete(&mut self) -> anyhow::Result<()> {
         match (&mut self.api).await {
             Ok(Ok(())) => self.finish_writers().await,
-            result => Err(server_error(API, result)),
+            result => Err(task_error(API, result)),
         }
     }
 
     /// Waits for the ends of the writers. They have dropped what they keep open: the file is closed.
     async fn finish_writers(&mut self) -> anyhow::Result<()> {
         let writer = ended(&mut self.writer).await;
+        // A cut-off can drop this call: a task stays in the list until it has ended, and is not polled after that.
         while let Some(task) = self.api_keys.last_mut() {
             // A panic was logged.
             let _ = task.await;
@@ -221,7 +222,7 @@ impl Tasks {
         }
         writer
             .unwrap_or(Ok(()))
-            .map_err(|error| server_error(WRITER, Err(error)))
+            .map_err(|error| task_error(WRITER, Err(error)))
     }
 }
 
@@ -249,11 +250,11 @@ async fn ended<T>(task: &mut Option<JoinHandle<T>>) -> Option<Result<T, JoinErro
     Some(result)
 }
 
-/// Describes a server, or the writer, that stopped unexpectedly.
-fn server_error(server: &str, result: Result<io::Result<()>, JoinError>) -> anyhow::Error {
+/// Describes a task that stopped unexpectedly.
+fn task_error(task: &str, result: Result<io::Result<()>, JoinError>) -> anyhow::Error {
     match result {
-        Ok(Ok(())) => anyhow!("{server} stopped unexpectedly"),
-        Ok(Err(error)) => anyhow::Error::new(error).context(format!("{server} failed")),
-        Err(error) => anyhow::Error::new(error).context(format!("{server} stopped unexpectedly")),
+        Ok(Ok(())) => anyhow!("{task} stopped unexpectedly"),
+        Ok(Err(error)) => anyhow::Error::new(error).context(format!("{task} failed")),
+        Err(error) => anyhow::Error::new(error).context(format!("{task} stopped unexpectedly")),
     }
 }

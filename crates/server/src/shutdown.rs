@@ -65,18 +65,17 @@ impl Signals {
         let stdin = io::stdin().as_fd().try_clone_to_owned()?;
         let terminal = Terminal::of(stdin).map(Arc::new);
         self.on(SignalKind::hangup(), move |signals| {
-            let Some(terminal) = &terminal else {
-                return signals.0.reload.notify_one();
-            };
-            if !terminal.is_lost() {
+            if terminal.as_ref().is_none_or(|terminal| !terminal.is_lost()) {
                 signals.0.reload.notify_one();
             }
-            tokio::spawn(signals.clone().shut_down_without(Arc::clone(terminal)));
+            if let Some(terminal) = &terminal {
+                tokio::spawn(signals.clone().shut_down_if_lost(Arc::clone(terminal)));
+            }
         })
     }
 
     /// Requests a shutdown if the terminal is lost soon.
-    async fn shut_down_without(self, terminal: Arc<Terminal>) {
+    async fn shut_down_if_lost(self, terminal: Arc<Terminal>) {
         for _ in 0..LOOKS {
             if terminal.is_lost() {
                 // A second SIGHUP is no wish to end at once.
@@ -176,7 +175,7 @@ mod tests {
         let pair = openpty(None, None).unwrap();
         let terminal = Arc::new(Terminal::of(pair.slave).unwrap());
         let signals = Signals::default();
-        let look = || signals.clone().shut_down_without(Arc::clone(&terminal));
+        let look = || signals.clone().shut_down_if_lost(Arc::clone(&terminal));
         let start = Instant::now();
         look().await;
         assert_eq!(signals.request(), None);

@@ -20,8 +20,8 @@ impl Values {
     /// Returns the content of the file that a setting names. `None`: none is named, there is an error, or the section is
     /// only checked.
     pub fn file(&mut self, name: &str, has_secrets: bool) -> Option<String> {
-        let is_named = !self.used(name).is_blank();
-        if is_named && self.is_in_use {
+        let is_named = !self.mark_and_get(name).is_blank();
+        if is_named && self.is_opening {
             self.read_file(name, has_secrets)
         } else {
             None
@@ -31,10 +31,10 @@ impl Values {
     /// Returns a secret, from the file that contains it if one is named. `None`: it is not set, there is an error, or
     /// its section is only checked.
     pub fn secret(&mut self, name: &str) -> Option<SecretString> {
-        if !self.is_in_use {
+        if !self.is_opening {
             return None;
         }
-        let is_unread = self.used(name).source == DEFAULT;
+        let is_unread = self.mark_and_get(name).source == DEFAULT;
         if is_unread && let Some(file) = self.file_of(name) {
             let file = file.clone();
             self.read_secret(name, &file)?;

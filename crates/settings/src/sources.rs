@@ -182,13 +182,13 @@ fn list(items: &DeArray<'_>) -> Option<String> {
     Some(texts.join(","))
 }
 
-/// Returns the text of a scalar. Numbers are normalised: `0x3` is `3`.
+/// Returns the text of a scalar. Numbers are normalised: `0x3` is `3`. An integer that is too large stays as it is.
 fn scalar(value: &DeValue<'_>) -> Option<String> {
     match value {
         DeValue::String(text) => Some(text.to_string()),
         DeValue::Integer(number) => {
             let integer = i64::from_str_radix(number.as_str(), number.radix());
-            Some(integer.ok()?.to_string())
+            Some(integer.map_or_else(|_| number.to_string(), |integer| integer.to_string()))
         }
         DeValue::Float(number) => {
             let float: f64 = number.as_str().parse().ok()?;

@@ -24,8 +24,8 @@ pub struct Values {
     pub(crate) entries: BTreeMap<String, Entry>,
     problems: BTreeSet<Problem>,
     pub(crate) warnings: BTreeSet<String>,
-    /// Whether the values that are read are used: their files are opened, and the errors of their sections count.
-    pub(crate) is_in_use: bool,
+    /// Whether a command reads what it uses: the files are opened, and the errors of the sections count.
+    pub(crate) is_opening: bool,
     used_sections: BTreeSet<String>,
     /// `false`: the file of the settings cannot be read, and what it sets is unknown.
     pub(crate) is_complete: bool,
@@ -71,7 +71,7 @@ impl Values {
             entries: BTreeMap::new(),
             problems: BTreeSet::new(),
             warnings: BTreeSet::new(),
-            is_in_use: false,
+            is_opening: false,
             used_sections: BTreeSet::new(),
             is_complete: true,
         };
@@ -110,9 +110,9 @@ impl Values {
         &mut self,
         read: impl FnOnce(&mut Self) -> Option<T>,
     ) -> Result<T, SettingsError> {
-        self.is_in_use = true;
+        self.is_opening = true;
         let opened = read(self);
-        self.is_in_use = false;
+        self.is_opening = false;
         let errors = self.errors(true);
         match opened {
             Some(opened) if errors.is_empty() => Ok(opened),
@@ -134,21 +134,21 @@ impl Values {
     fn errors(&self, of_used: bool) -> BTreeSet<String> {
         let mut errors = BTreeSet::new();
         for problem in &self.problems {
-            if self.is_used(section_of(&problem.setting)) == of_used {
+            if self.counts(section_of(&problem.setting)) == of_used {
                 errors.insert(problem.error.clone());
             }
         }
         errors
     }
 
-    /// Whether a value of this section was read for its use. An unknown section can be that of any command.
-    fn is_used(&self, section: &str) -> bool {
+    /// Whether errors of this section count: a value of it was used. An unknown section can be that of any command.
+    fn counts(&self, section: &str) -> bool {
         self.used_sections.contains(section) || !self.schema.has_section(section)
     }
 
-    /// Returns the entry of a setting for its use.
-    pub(crate) fn used(&mut self, name: &str) -> &Entry {
-        if self.is_in_use {
+    /// Marks the section of a setting as used if values are opened. Returns the entry.
+    pub(crate) fn mark_and_get(&mut self, name: &str) -> &Entry {
+        if self.is_opening {
             let section = section_of(name);
             self.used_sections.insert(section.to_owned());
         }
@@ -160,7 +160,7 @@ impl Values {
     /// # Panics
     /// If the setting is unknown, or its default is invalid.
     pub fn get<T>(&mut self, name: &str, parse: impl Fn(&str) -> Parsed<T>) -> T {
-        let text = self.used(name).text();
+        let text = self.mark_and_get(name).text();
         match parse(text.trim()) {
             Ok(value) => value,
             Err(expected) => {
@@ -179,7 +179,7 @@ impl Values {
         name: &str,
         parse: impl Fn(&[String]) -> Result<T, E>,
     ) -> Option<T> {
-        let text = self.used(name).text();
+        let text = self.mark_and_get(name).text();
         let items: Vec<_> = items(text).map(str::to_owned).collect();
         let parsed = parse(&items);
         self.check(name, parsed)

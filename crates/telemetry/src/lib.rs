@@ -8,7 +8,7 @@ pub mod process_metrics;
 pub mod stderr;
 mod traces;
 
-pub use log::{CommandLog, LogFilter, LogSettings, ServiceLog, start};
+pub use log::{CommandLog, LogFilter, LogFormat, LogSettings, ServiceLog, start};
 pub use traces::{SpanLayer, Traces, TracesError};
 
 /// The build of the program, for `build_info` and the resource of the traces.

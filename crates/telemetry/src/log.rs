@@ -51,8 +51,19 @@ pub struct LogSettings {
     pub filter: Targets,
     /// Targets whose events of the level INFO and above pass every filter.
     pub always: &'static [&'static str],
-    /// Whether lines are JSON. `None`: unless the log is on a terminal.
-    pub json: Option<bool>,
+    /// Format of the lines.
+    pub format: LogFormat,
+}
+
+/// Format of the lines of the log.
+#[derive(Debug, Clone, Copy)]
+pub enum LogFormat {
+    /// Text on a terminal, JSON otherwise.
+    Auto,
+    /// Text.
+    Text,
+    /// JSON.
+    Json,
 }
 
 impl LogSettings {
@@ -152,7 +163,12 @@ fn init(
     } else {
         layer.with_ansi(false)
     };
-    let log = if settings.json.unwrap_or(!terminal) {
+    let is_json = match settings.format {
+        LogFormat::Auto => !terminal,
+        LogFormat::Text => false,
+        LogFormat::Json => true,
+    };
+    let log = if is_json {
         layer.event_format(JsonLine).with_filter(filter).boxed()
     } else {
         layer.with_filter(filter).boxed()

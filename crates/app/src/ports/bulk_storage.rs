@@ -10,7 +10,7 @@ use crate::{IdempotencyKey, PetDigest};
 pub const UNFINISHED_COPY: &str =
     "a copy into this store has not been completed: pets or API keys can be missing";
 
-/// The target of a copy: a storage that takes pets with their ids, while the service may use it.
+/// One side of a copy: a storage that takes pets with their ids, while the service may use it.
 ///
 /// - Every call that adds something is one transaction: it adds all of it or nothing.
 /// - After pets were added, every later [`PetRepository::add`](super::PetRepository::add) assigns a greater id.
@@ -22,8 +22,8 @@ pub trait BulkStorage: Send + Sync {
     /// [`StoreFailure::Unavailable`](crate::ports::StoreFailure::Unavailable) names the missing permissions.
     async fn check_writable(&self) -> StoreResult<()>;
 
-    /// Marks the storage as one whose copy has begun, or removes the mark, a table. It outlives the process: a start of
-    /// the service and `animal-store doctor` report it.
+    /// Marks the storage as one whose copy has begun, or removes the mark. It outlives the process: a start
+    /// of the service and `animal-store doctor` report it.
     ///
     /// # Errors
     /// See [`StoreFailure`](crate::ports::StoreFailure).

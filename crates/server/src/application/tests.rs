@@ -3,9 +3,9 @@ use std::future::pending;
 use super::*;
 
 #[tokio::test]
-async fn a_server_error_names_the_server_and_the_reason() {
+async fn the_error_of_a_task_names_it_and_the_reason() {
     let panicked = tokio::spawn(async { panic!("on purpose") }).await;
-    let message = |result| format!("{:#}", server_error("the HTTP server", result));
+    let message = |result| format!("{:#}", task_error("the HTTP server", result));
 
     assert_eq!(message(Ok(Ok(()))), "the HTTP server stopped unexpectedly");
     assert_eq!(

@@ -7,7 +7,7 @@ use animal_store_settings::{
     Setting, Values,
     parsers::{Parsed, address, duration, one_of, optional, valid},
 };
-use animal_store_telemetry::LogSettings;
+use animal_store_telemetry::{LogFormat, LogSettings};
 use tracing_subscriber::filter::Targets;
 use url::Url;
 
@@ -83,13 +83,17 @@ pub(crate) struct LogConfig {
 
 impl LogConfig {
     pub(crate) fn read(values: &mut Values) -> Self {
-        let formats = one_of(&[("auto", None), ("text", Some(false)), ("json", Some(true))]);
+        let formats = one_of(&[
+            ("auto", LogFormat::Auto),
+            ("text", LogFormat::Text),
+            ("json", LogFormat::Json),
+        ]);
         let requests = one_of(&[("all", false), ("errors", true)]);
         Self {
             settings: LogSettings {
                 filter: values.get("log.filter", filter),
                 always: &[AuditEntry::LOG_TARGET, RELOAD_TARGET],
-                json: values.get("log.format", formats),
+                format: values.get("log.format", formats),
             },
             errors_only: values.get("log.requests", requests),
         }

@@ -179,7 +179,7 @@ fn every_key_sets_its_field() {
             "max_level: LevelFilter::OFF",
         ),
         ("log.requests", "errors", "errors_only: true"),
-        ("log.format", "json", "json: Some(true)"),
+        ("log.format", "json", "format: Json"),
         (
             "traces.endpoint",
             "https://collector.example",

@@ -22,6 +22,17 @@ fn values_are_texts_numbers_or_lists() {
 }
 
 #[test]
+fn a_number_of_any_size_is_refused_by_the_rule_of_its_setting() {
+    for number in ["10", "99999999999999999999", "0xfffffffffffffffff"] {
+        let file = file(&format!("http.workers = {number}\n"));
+        let source = format!("{}, line 1", file.path().display());
+        let rule = "must be a whole number from 1 to 9";
+        let expected = format!("http.workers ({source}) {rule}, not \"{number}\"");
+        assert_eq!(errors(&in_file(file.path())), [expected]);
+    }
+}
+
+#[test]
 fn an_error_names_the_source_that_wins_and_the_line_of_a_file() {
     let toml = file(
         "# comment\n[http]\n\nworkers = 0\norigins = [['a']]\n[log]\nformat = [\n  'text',\n  'x',\n]\n",
