@@ -98,10 +98,13 @@ impl Store {
         }
     }
 
-    /// A connection to the SQLite file.
+    /// A connection to the SQLite file, which waits for the locks of a program.
     #[track_caller]
     pub(crate) fn connection(&self) -> SqliteConnection {
-        SqliteConnection::establish(&self.path()).expect("a connection")
+        let mut connection = SqliteConnection::establish(&self.path()).expect("a connection");
+        let wait = connection.batch_execute("PRAGMA busy_timeout = 60000");
+        wait.expect("set");
+        connection
     }
 
     /// Runs a command over the store.
