@@ -16,6 +16,7 @@ from harness.http_client import Connection
 
 # Also on a machine that stalls.
 START_TIMEOUT = 120.0
+RESERVED: list[socket.socket] = []  # the ports of this process
 
 
 class CommandError(Exception):
@@ -265,12 +266,18 @@ def postgres_programs() -> Path:
 
 
 def free_port() -> int:
-    """A port below those that the system assigns by itself, so that it is still free when its server restarts."""
+    """A port below those that the system assigns by itself, so that it is still free when its server restarts. Until
+    this process ends, no other one gets it from here: servers share an address with a socket that does not listen."""
     while True:
-        port = random.SystemRandom().randrange(10000, 30000)
-        with contextlib.suppress(OSError):
-            socket.create_server(("127.0.0.1", port)).close()
-            return port
+        reserved = socket.socket()
+        try:
+            reserved.bind(("127.0.0.1", random.SystemRandom().randrange(10000, 30000)))
+        except OSError:
+            reserved.close()
+            continue
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        RESERVED.append(reserved)
+        return reserved.getsockname()[1]
 
 
 def children(process: int) -> list[int]:
