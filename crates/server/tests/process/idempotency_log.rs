@@ -19,7 +19,6 @@ fn the_line_of_a_request_has_the_digest_of_its_key_and_a_replay_flag_and_no_line
     let program = Program::with_postgres(&url).set("storage.postgres.timeout", "15s");
     let mut running = program.set("log.filter", "trace").start();
     let address = running.address();
-    let management = running.management();
     let digest = |key: &str| database.sql(&format!("SELECT encode(sha256('{key}'), 'hex')"));
     let create = |key: &str, name| keyed_create_request(address, key, name).send();
     let same = digest(SECRET);
@@ -52,7 +51,7 @@ fn the_line_of_a_request_has_the_digest_of_its_key_and_a_replay_flag_and_no_line
     let failed = [2, 3].map(|number| format!("{SECRET}-{number}"));
     create(&failed[0], "Rex").assert_status(503);
     // From then on, every connection is open.
-    management.get("/ready").assert_status(200);
+    running.wait_until_ready();
     proxy.freeze();
     create(&failed[1], "Rex").assert_error(503, "outcome_unknown");
     proxy.heal();

@@ -68,13 +68,12 @@ fn migrate_sets_a_sequence_that_is_behind_and_a_start_warns_of_it() {
 fn a_table_of_pets_that_was_replaced_is_noticed_by_the_next_check_of_readiness() {
     let database = PgDatabase::new();
     let mut running = Program::with_postgres(database.url()).start();
-    let management = running.management();
-    wait_until(|| management.get("/ready").status == 200);
+    running.wait_until_ready();
     database.sql(
         "BEGIN; CREATE TABLE restored (LIKE pets INCLUDING ALL); DROP TABLE pets;
         ALTER TABLE restored RENAME TO pets; ALTER SEQUENCE restored_id_seq RENAME TO pets_id_seq; COMMIT",
     );
-    wait_until(|| management.get("/ready").status == 200);
+    running.wait_until_ready();
     running.wait_for_warning("the table of pets was replaced");
 }
 
@@ -95,7 +94,7 @@ fn an_unavailable_postgresql_is_a_503_until_it_is_available() {
     assert!(cause.starts_with("storage: "), "{line}");
 
     server.start_again();
-    wait_until(|| management.get("/ready").status == 200);
+    running.wait_until_ready();
     wait_until(|| list(address).status == 200);
     wait_until(|| create(address).status == 201);
 }
@@ -127,5 +126,5 @@ fn the_documented_permissions_are_enough() {
     }
     list(address).assert_status(200);
     wait_until(|| database.sql("SELECT count(*) FROM idempotency_keys") == "0");
-    running.management().get("/ready").assert_status(200);
+    running.wait_until_ready();
 }

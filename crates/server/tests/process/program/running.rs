@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use animal_store_test_servers::{HttpClient, sample};
+use animal_store_test_servers::{HttpClient, sample, wait_until};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -145,6 +145,13 @@ impl Running {
     #[track_caller]
     pub(crate) fn management(&mut self) -> HttpClient {
         HttpClient::new(self.management_address())
+    }
+
+    /// Waits until the program is ready. On a busy machine, a probe can take too long.
+    #[track_caller]
+    pub(crate) fn wait_until_ready(&mut self) {
+        let management = self.management();
+        wait_until(|| management.get("/ready").status == 200);
     }
 
     pub(crate) fn pid(&self) -> u32 {
