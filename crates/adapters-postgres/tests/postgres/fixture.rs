@@ -16,6 +16,10 @@ use crate::{
 /// Pets of a batch of which one is refused.
 pub(crate) const NAMES: [&str; 7] = ["a", "b", "bad", "c", "d", "e", "f"];
 
+/// The server's processes that hold a pet.
+pub(crate) const HELD: &str =
+    "pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()";
+
 /// PL/pgSQL that refuses the bad pet.
 pub(crate) fn raise(code: &str, message: &str) -> String {
     format!("IF NEW.name = 'bad' THEN RAISE '{message}' USING ERRCODE = '{code}'; END IF")
@@ -116,6 +120,24 @@ impl Fixture {
         self.observer
             .run(&format!("{function} AS {body}; {drop}; {trigger}"))
             .await;
+    }
+
+    /// Holds each pet of this name in the server, until [`release`](Self::release). Unlike the wait for a lock, that has
+    /// the whole timeout of a statement.
+    pub(crate) async fn hold(&self, name: &str) {
+        let gate = "CREATE TABLE IF NOT EXISTS gate (); INSERT INTO gate DEFAULT VALUES";
+        self.observer.run(gate).await;
+        let is_held = format!("NEW.name = '{name}' AND EXISTS (SELECT FROM gate)");
+        let body = format!("WHILE {is_held} LOOP PERFORM pg_sleep(0.01); END LOOP");
+        self.trigger(&body).await;
+    }
+
+    pub(crate) async fn wait_until_held(&self) {
+        self.observer.wait_for_rows(HELD, 1).await;
+    }
+
+    pub(crate) async fn release(&self) {
+        self.observer.run("DELETE FROM gate").await;
     }
 
     /// The names of the pets that the test added, in ascending order of id.

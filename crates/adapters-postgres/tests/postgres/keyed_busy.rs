@@ -2,7 +2,7 @@
 
 use tokio::task::yield_now;
 
-use crate::prelude::*;
+use crate::{fixture::HELD, prelude::*};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn in_one_process_a_request_waits_for_its_key_even_if_the_first_one_was_dropped() {
@@ -35,35 +35,33 @@ async fn a_request_waits_for_other_requests_with_its_key_in_any_process() {
         let third = Store::at(fixture.database.url(), settings).await;
         assert!(matches!(other_store.add_keyed("other").await, New(_)));
         assert!(matches!(third.add_keyed("other").await, Replayed(_)));
-        fixture
-            .trigger("IF NEW.name = 'slow' THEN PERFORM pg_advisory_xact_lock(7); END IF")
-            .await;
 
-        let begin = "DELETE FROM idempotency_keys; SELECT pg_advisory_lock(7)";
-        let unlock = "SELECT pg_advisory_unlock(7)";
-        observer.run(begin).await;
+        observer.run("DELETE FROM idempotency_keys").await;
+        fixture.hold("slow").await;
         let first = fixture.add_keyed("slow");
-        observer.wait_for_locks("advisory", 1).await;
+        fixture.wait_until_held().await;
         let again = tokio::spawn(other_store.add_keyed("slow"));
         let another = tokio::spawn(third.add_with_key("slow", "another"));
-        observer.wait_for_locks("%", 3).await;
-        observer.run(unlock).await;
+        observer.wait_for_locks("%", 2).await;
+        fixture.release().await;
         let id = first.await.id();
         assert_eq!(again.await.expect("no panic"), Replayed(id));
         assert_eq!(another.await.expect("no panic"), Mismatch);
         assert_eq!(observer.named("slow").await, 1);
 
         // The first request fails.
-        observer.run(begin).await;
+        observer.run("DELETE FROM idempotency_keys").await;
+        fixture.hold("slow").await;
         let first = fixture.add_keyed("slow");
-        observer.wait_for_locks("advisory", 1).await;
+        fixture.wait_until_held().await;
         let again = tokio::spawn(other_store.add_keyed("slow"));
-        observer.wait_for_locks("%", 2).await;
-        let cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity
-            WHERE wait_event = 'advisory' AND datname = current_database()";
-        observer.run(cancel).await;
+        observer.wait_for_locks("%", 1).await;
+        // It may be between two sleeps.
+        let cancel = format!("SELECT pg_cancel_backend(pid) FROM {HELD}");
+        let is_cancelled = async || observer.column(&cancel).await == ["t"];
+        wait_until("the statement is cancelled", is_cancelled).await;
         assert_eq!(first.await, Failed(Timeout));
-        observer.run(unlock).await;
+        fixture.release().await;
         assert!(matches!(again.await.expect("no panic"), New(_)));
         assert_eq!(observer.named("slow").await, 2);
     })

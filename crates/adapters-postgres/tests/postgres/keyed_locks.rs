@@ -7,26 +7,17 @@ use animal_store_app::test_support::join_tasks;
 
 use crate::prelude::*;
 
-/// Adds these pets with their keys in one batch, while the insert of the first pet is held in PostgreSQL. Unlike the
-/// wait for a lock, it has the whole timeout of a statement.
+/// Adds these pets with their keys in one batch, while the first pet is held in PostgreSQL.
 async fn add_together(fixture: &Fixture, names: &[String]) -> Vec<Keyed> {
-    let observer = &fixture.observer;
-    observer
-        .run("CREATE TABLE gate (); INSERT INTO gate DEFAULT VALUES")
-        .await;
-    let is_held = "NEW.name = 'first' AND EXISTS (SELECT FROM gate)";
-    let hold = format!("WHILE {is_held} LOOP PERFORM pg_sleep(0.01); END LOOP");
-    fixture.trigger(&hold).await;
+    fixture.hold("first").await;
     let first = fixture.add_keyed("first");
-    let sleeping = "pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()";
-    observer.wait_for_rows(sleeping, 1).await;
+    fixture.wait_until_held().await;
     let batch: Vec<_> = names.iter().map(|name| fixture.add_keyed(name)).collect();
-    observer.run("DELETE FROM gate").await;
+    fixture.release().await;
     assert!(matches!(first.await, New(_)));
     let results = join_all(batch).await;
-    observer
-        .run("DROP TRIGGER spoil ON pets; DROP TABLE gate")
-        .await;
+    let end = "DROP TRIGGER spoil ON pets; DROP TABLE gate";
+    fixture.observer.run(end).await;
     results
 }
 
@@ -46,7 +37,8 @@ async fn in_the_largest_batch_a_request_for_a_locked_record_waits_alone_and_conf
  {
     let settings = PostgresSettings {
         max_waiting_creates: 2000,
-        ..few_seconds()
+        timeout: Duration::from_secs(20),
+        ..settings()
     };
     Fixture::in_both_modes_of(&settings, async |fixture| {
         let observer = &fixture.observer;
