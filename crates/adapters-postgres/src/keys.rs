@@ -35,7 +35,7 @@ const NEEDED: [(&str, &str); 7] = [
     ("api_key_changes", "SELECT, INSERT, DELETE"),
 ];
 
-/// Timeout of a statement that may read all keys.
+/// Timeout of a statement that may read all keys. Its waits for locks have the timeout of other statements.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Begins a transaction that reads one state, without the plans of requests, which are for a few rows.
@@ -96,7 +96,11 @@ impl KeySession for Session {
     ) -> StoreResult<T> {
         let connection = self.take_connection().await?;
         match access {
-            Access::Read => connection.run(READ).await?,
+            Access::Read => {
+                let lock_timeout = self.database.settings.timeout.as_millis().max(1);
+                let begin = format!("{READ}; SET LOCAL lock_timeout = {lock_timeout}");
+                connection.run(&begin).await?;
+            }
             Access::Write => connection.begin(FEW_KEYS).await?,
         }
         let mut transaction = Transaction {

@@ -43,10 +43,6 @@ pub(super) fn apply(sql: &mut dyn Sql, change: &ApiKeyChange, by: &str) -> Store
     };
     let growth = write_key(sql, change, &changed, version)?;
     write_state(sql, version, growth, now)?;
-    if changed.before.is_none() {
-        // Those of a revoked key with this id.
-        sql.rows(statements::DELETE_USES, &[change.id().as_str().into()])?;
-    }
     if !matches!(change, ApiKeyChange::Revoke(_)) {
         append_audit(sql, AuditEntry::of(change, &changed, by), now)?;
     }

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use animal_store_app::{
-    ApiKey, ApiKeyChange, AuditEntry, IssuedApiKey, NewToken,
+    ApiKey, ApiKeyChange, ApiKeyId, AuditEntry, IssuedApiKey, NewToken,
     ports::{ApiKeyChangeError, ApiKeyStore, ChangedApiKey, RecordedUses, StoreResult},
 };
 use async_trait::async_trait;
@@ -13,6 +13,7 @@ use super::{
     change::{self, Outcome},
     reads::list,
     sql::{Access, KeyDatabase, KeySession, Sql},
+    statements,
     uses::{list_uses, write_uses},
 };
 use crate::{ApiKeySnapshot, ApiKeyUseRecord, KeySource, PendingUses, UseStore};
@@ -104,6 +105,17 @@ impl<D: KeyDatabase> SqlApiKeyStore<D> {
         }
     }
 
+    /// Deletes the uses of a revoked key with the id of a new one. The change of the new key is committed: the user of
+    /// the instances may lock the uses, and a revocation waits for the change before it.
+    async fn delete_uses(&self, api_key: &ApiKeyId) {
+        let values = [api_key.as_str().into()];
+        let delete = self.write(move |sql| sql.rows(statements::DELETE_USES, &values));
+        if let Err(failure) = delete.await {
+            let reason = failure.reason();
+            tracing::warn!(%api_key, reason, "the last uses of an earlier key with this id cannot be deleted");
+        }
+    }
+
     async fn write<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut dyn Sql) -> StoreResult<T> + Send + 'static,
@@ -136,8 +148,10 @@ impl<D: KeyDatabase> ApiKeyStore for SqlApiKeyStore<D> {
             Outcome::Changed(changed) => changed,
             Outcome::Refused(refusal) => return Err(refusal.into()),
         };
-        if matches!(change, ApiKeyChange::Revoke(_)) {
-            self.record_revocation(&change, &changed, by).await;
+        match change {
+            ApiKeyChange::Revoke(_) => self.record_revocation(&change, &changed, by).await,
+            _ if changed.before.is_none() => self.delete_uses(change.id()).await,
+            _ => {}
         }
         Ok(changed)
     }

@@ -77,6 +77,11 @@ async fn whatever_the_user_of_the_instances_locks_a_key_can_be_revoked() {
     assert!(began.elapsed() < settings().timeout);
     assert_eq!(keys.audit_log().await.expect("log").len(), 2);
     wait_for(&directory, "key", false).await;
+    // The other changes neither wait for the uses nor hold up a revocation. A list of the uses ends in time.
+    let brief = api_key_store(endpoint(database.url()), short_timeout());
+    add(&brief, &["other"]).await;
+    let locked = brief.list_uses().await.expect_err("the uses are locked");
+    assert!(reason(&locked).contains("lock timeout"), "{locked:?}");
     session.run("ROLLBACK").await;
     // Its uses stay, and no list has them. A key with this id has none.
     assert!(keys.list_uses().await.expect("uses").last.is_empty());
