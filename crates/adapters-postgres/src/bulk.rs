@@ -84,7 +84,7 @@ impl BulkStorage for PgBulkStorage {
         let Some(greatest) = ids.iter().max() else {
             return Ok(true);
         };
-        let reserve_ids = advance_sequence(&greatest.to_string());
+        let reserve_ids = advance_sequence("pets", &greatest.to_string());
         let new_pets: Vec<_> = pets.iter().map(|stored| stored.pet.new_pet()).collect();
         let mut arrays = arrays(&new_pets);
         arrays.push(array(pets.iter().map(created_at)));

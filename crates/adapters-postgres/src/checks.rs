@@ -14,11 +14,10 @@ pub(crate) const NOT_DURABLE: &str = "
     SELECT name FROM pg_settings
     WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit') AND setting = 'off'";
 
-/// Returns a text if creates would get ids that are used. The position of a sequence that was never used is `NULL`.
-pub(crate) const SEQUENCE_BEHIND: &str = "
-    SELECT format('the greatest id is %s, and the sequence is at %s', greatest, coalesce(position, 0))
-    FROM (SELECT max(id) AS greatest, pg_sequence_last_value('pets_id_seq') AS position FROM pets) AS ids
-    WHERE coalesce(position, 0) < greatest";
+/// Returns the tables whose ids the current user may compare with their sequence.
+pub(crate) const SEQUENCES: &str = "
+    SELECT name FROM unnest(ARRAY['pets', 'api_key_changes']) AS name
+    WHERE has_table_privilege(name, 'SELECT') AND has_sequence_privilege(name || '_id_seq', 'SELECT, USAGE')";
 
 /// Returns a text if sessions keep ids for later, so that ids do not ascend.
 pub(crate) const SEQUENCE_CACHED: &str = "
@@ -32,6 +31,9 @@ pub(crate) const ROW_SECURITY: &str = "
         'api_key_state', 'api_key_marks', 'api_key_uses', 'api_key_uses_since', 'api_key_changes']) AS name
     JOIN pg_class AS relation ON relation.oid = to_regclass(name)
     WHERE row_security_active(relation.oid)";
+
+/// What [`superfluous_permissions`] returns of the only user, who is or can become the owner of the tables.
+pub(crate) const OWNS_TABLES: &str = "the user has the permissions of the owner of the tables";
 
 /// Returns a text if the mark of a copy exists.
 pub(crate) const UNFINISHED: &str =
@@ -49,14 +51,25 @@ pub(crate) const ASYNCHRONOUS: &str = "
         AND (current_setting('synchronous_standby_names') = ''
             OR current_setting('synchronous_commit') IN ('off', 'local'))";
 
-/// Returns statements that wait for the creates in flight, hold up others until the end of the transaction, and set the
-/// sequence to `greatest` if it is behind. A create locks the table before it takes an id from the sequence, and until
-/// its commit. `nextval` keeps a sequence that was set and not used since from moving backwards.
-pub(crate) fn advance_sequence(greatest: &str) -> String {
+/// Returns a query for a text if new rows of a table would get ids that are used. The position of a sequence that was
+/// never used is `NULL`.
+pub(crate) fn sequence_behind(table: &str) -> String {
     format!(
-        "LOCK TABLE pets IN SHARE ROW EXCLUSIVE MODE;
-        SELECT setval('pets_id_seq', greatest(nextval('pets_id_seq'), {greatest}))
-        WHERE coalesce(pg_sequence_last_value('pets_id_seq'), 0) < {greatest}"
+        "SELECT format('the greatest id of {table} is %s, and the sequence is at %s', greatest, coalesce(position, 0))
+        FROM (SELECT max(id) AS greatest, pg_sequence_last_value('{table}_id_seq') AS position FROM {table}) AS ids
+        WHERE coalesce(position, 0) < greatest"
+    )
+}
+
+/// Returns statements that wait for the inserts in flight, hold up others until the end of the transaction, and set the
+/// sequence to `greatest` if it is behind. An insert locks the table before it takes an id from the sequence, and until
+/// its commit. `nextval` keeps a sequence that was set and not used since from moving backwards.
+pub(crate) fn advance_sequence(table: &str, greatest: &str) -> String {
+    let sequence = format!("{table}_id_seq");
+    format!(
+        "LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE;
+        SELECT setval('{sequence}', greatest(nextval('{sequence}'), {greatest}))
+        WHERE coalesce(pg_sequence_last_value('{sequence}'), 0) < {greatest}"
     )
 }
 
@@ -82,20 +95,38 @@ pub(crate) fn missing_permissions(needed: &[(&str, &str)]) -> String {
     )
 }
 
-/// Returns a query for the statements that leave the current user nothing but `SELECT` on these tables, unless it is an
-/// owner of them. A permission on one column is one on the whole table here: it suffices to lock rows.
-pub(crate) fn superfluous_permissions(tables: &[&str]) -> String {
-    let tables = tables.join("', '");
+/// Returns a query for the statements that take these permissions on tables from the current user and from the roles
+/// that it can become. A permission on one column is one on the whole table here: it suffices to lock rows. Of a user
+/// who owns a table, or can become its owner, the query returns what ends that, or [`OWNS_TABLES`] if no other
+/// user is the administrator.
+pub(crate) fn superfluous_permissions(tables: &[(&str, &str)], has_administrator: bool) -> String {
+    let values: Vec<_> = tables
+        .iter()
+        .map(|(name, permissions)| format!("('{name}', '{permissions}')"))
+        .collect();
+    let tables = values.join(", ");
     format!(
-        "SELECT format('REVOKE %s ON %I FROM %I', string_agg(permission, ', ' ORDER BY permission), relname, current_user)
-        FROM unnest(ARRAY['{tables}']) AS name
-            JOIN pg_class AS relation ON relation.oid = to_regclass(name)
-            CROSS JOIN unnest(ARRAY['INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'REFERENCES', 'TRIGGER']) AS permission
-        WHERE NOT pg_has_role(relowner, 'MEMBER')
-            AND CASE WHEN permission IN ('INSERT', 'UPDATE', 'REFERENCES')
-                THEN has_any_column_privilege(relation.oid, permission)
-                ELSE has_table_privilege(relation.oid, permission) END
-        GROUP BY relname ORDER BY relname"
+        "WITH examined AS (
+            SELECT relation.oid, relname, relowner, permissions, pg_has_role(relowner, 'MEMBER') AS is_owned
+            FROM (VALUES {tables}) AS examined (name, permissions)
+                JOIN pg_class AS relation ON relation.oid = to_regclass(name))
+        SELECT DISTINCT CASE
+            WHEN NOT {has_administrator} THEN '{OWNS_TABLES}'
+            WHEN rolsuper THEN format('ALTER ROLE %I NOSUPERUSER', current_user)
+            WHEN relowner = pg_roles.oid THEN format('ALTER TABLE %I OWNER TO …', relname)
+            ELSE format('REVOKE %I FROM %I', pg_get_userbyid(relowner), current_user) END
+        FROM examined JOIN pg_roles ON rolname = current_user
+        WHERE is_owned
+        UNION ALL
+        SELECT format('REVOKE %s ON %I FROM %I', string_agg(DISTINCT permission, ', '), relname, current_user)
+        FROM examined JOIN pg_roles ON pg_has_role(pg_roles.oid, 'MEMBER')
+            CROSS JOIN unnest(string_to_array(permissions, ', ')) AS permission
+        WHERE NOT is_owned AND CASE
+            WHEN permission = 'MAINTAIN' AND current_setting('server_version_num')::int < 170000 THEN false
+            WHEN permission IN ('INSERT', 'UPDATE', 'REFERENCES')
+                THEN has_any_column_privilege(pg_roles.oid, examined.oid, permission)
+            ELSE has_table_privilege(pg_roles.oid, examined.oid, permission) END
+        GROUP BY relname ORDER BY 1"
     )
 }
 

@@ -11,6 +11,8 @@
 
 mod findings;
 
+use std::fmt::Display;
+
 use animal_store_adapter_kit::SchemaComparison;
 use animal_store_app::Finding;
 use tokio_postgres::Client;
@@ -22,8 +24,8 @@ use self::findings::{
 use crate::{
     MigrationError, Migrations, PgEndpoint, PostgresSettings, SchemaMode,
     checks::{
-        ASYNCHRONOUS, NOT_DURABLE, READ_ONLY_REASON, ROW_SECURITY, SEQUENCE_BEHIND,
-        SEQUENCE_CACHED, UNFINISHED, missing_permissions, superfluous_permissions, texts,
+        ASYNCHRONOUS, NOT_DURABLE, READ_ONLY_REASON, ROW_SECURITY, UNFINISHED, missing_permissions,
+        superfluous_permissions, texts,
     },
     connection::{OpenConnection, within},
     error::ConnectionError,
@@ -48,14 +50,18 @@ const FOR_API_KEYS: [(&str, &str); 7] = [
     ("api_key_changes", "SELECT"),
 ];
 
-/// The tables of a revocation. A user that may do more than read them can lock them.
-const FOR_REVOCATIONS: [&str; 6] = [
-    "api_keys",
-    "api_key_tokens",
-    "api_key_state",
-    "api_key_marks",
-    "api_key_readings",
-    "api_key_changes",
+/// The permissions by which a user can lock a table.
+const LOCKING: &str = "INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER, MAINTAIN";
+
+/// What a user can hold up revocations with. A trigger on the uses runs in commands, as the owner of the tables.
+const FOR_REVOCATIONS: [(&str, &str); 7] = [
+    ("api_keys", LOCKING),
+    ("api_key_tokens", LOCKING),
+    ("api_key_state", LOCKING),
+    ("api_key_marks", LOCKING),
+    ("api_key_readings", LOCKING),
+    ("api_key_changes", LOCKING),
+    ("api_key_uses", "TRIGGER"),
 ];
 
 /// A query that returns the problems of a subject.
@@ -101,7 +107,10 @@ pub async fn diagnose(
         let advice = "run the pending migrations first";
         findings.push(Finding::unknown(PERMISSIONS, found, advice));
     } else {
-        checks.extend(checks_of_tables(has_api_keys));
+        findings.push(sequence_finding(&migrations).await);
+        // Commands that change keys connect as the user of migrations.
+        let has_administrator = !direct.has_user_of(endpoint);
+        checks.extend(checks_of_tables(has_api_keys, has_administrator));
     }
     for Check { subject, query } in checks {
         match within(settings.timeout, texts(client, &query)).await {
@@ -141,18 +150,16 @@ fn checks() -> Vec<Check> {
     ]
 }
 
-fn checks_of_tables(has_api_keys: bool) -> Vec<Check> {
+fn checks_of_tables(has_api_keys: bool, has_administrator: bool) -> Vec<Check> {
     let mut checks = Vec::new();
     let mut needed = FOR_PETS.to_vec();
     if has_api_keys {
         needed.extend(FOR_API_KEYS);
-        let superfluous = superfluous_permissions(&FOR_REVOCATIONS);
+        let superfluous = superfluous_permissions(&FOR_REVOCATIONS, has_administrator);
         checks.push(Check::new(REVOCATIONS, superfluous));
     }
     checks.push(Check::new(PERMISSIONS, missing_permissions(&needed)));
     checks.push(Check::new(ROWS, ROW_SECURITY));
-    let sequence = format!("{SEQUENCE_BEHIND} UNION ALL {SEQUENCE_CACHED}");
-    checks.push(Check::new(SEQUENCE, sequence));
     checks
 }
 
@@ -180,7 +187,16 @@ async fn pooler_finding(
     }
 }
 
-fn not_examined(subject: &'static str, error: &ConnectionError) -> Finding {
+/// A user of the instances may not read every sequence.
+async fn sequence_finding(migrations: &Migrations) -> Finding {
+    match migrations.sequence_problems().await {
+        Ok(problems) if problems.is_empty() => no_problem(SEQUENCE),
+        Ok(problems) => problem(SEQUENCE, &problems),
+        Err(error) => not_examined(SEQUENCE, &error),
+    }
+}
+
+fn not_examined(subject: &'static str, error: &dyn Display) -> Finding {
     Finding::unknown(
         subject,
         format!("not examined: {error}"),

@@ -24,7 +24,7 @@ use tokio::{
 pub use self::migrations::Migrations;
 use crate::{
     MigrationError, PgEndpoint, PostgresSettings, SchemaMode,
-    checks::{SEQUENCE_BEHIND, UNFINISHED},
+    checks::{UNFINISHED, sequence_behind},
 };
 
 /// Pause after an error that a retry is unlikely to resolve.
@@ -86,7 +86,7 @@ pub(crate) async fn prepare_schema(
     }
     tracing::info!(address = %endpoint, "pets are kept in PostgreSQL");
     ready.send_replace(true);
-    if let Ok(true) = migrations.finds(SEQUENCE_BEHIND).await {
+    if let Ok(true) = migrations.finds(&sequence_behind("pets")).await {
         tracing::warn!(
             address = %endpoint,
             "the sequence of ids is behind the greatest id, so creates get 503: run animal-store migrate"

@@ -131,6 +131,11 @@ impl PgEndpoint {
             .map_err(|error| self.locate(error))
     }
 
+    /// Returns whether both connect as the same user.
+    pub(crate) fn has_user_of(&self, other: &Self) -> bool {
+        self.configs[0].get_user() == other.configs[0].get_user()
+    }
+
     /// Returns user, hosts and database.
     pub(crate) fn login(&self) -> String {
         login(&self.configs)

@@ -2,6 +2,8 @@
 
 use animal_store_app::Finding;
 
+use crate::checks::OWNS_TABLES;
+
 pub(super) const ROLE: &str = "postgres.role";
 pub(super) const DURABILITY: &str = "postgres.durability";
 pub(super) const REPLICATION: &str = "postgres.replication";
@@ -19,7 +21,7 @@ pub(super) fn no_problem(subject: &'static str) -> Finding {
         DURABILITY => "a crash loses no pet",
         REPLICATION => "commits wait for a standby, or none is connected",
         ROWS => "no policy applies to the user",
-        SEQUENCE => "it is not behind the greatest id",
+        SEQUENCE => "none that the user may read is behind the greatest id",
         REVOCATIONS => "the user cannot hold up a revocation",
         _ => "pets can be read and added",
     };
@@ -62,10 +64,12 @@ pub(super) fn problem(subject: &'static str, problems: &[String]) -> Finding {
             Finding::error(subject, found, advice)
         }
         SEQUENCE => {
-            let advice = "run `animal-store migrate` as the owner of the tables; or, while nothing adds pets: \
-                          SELECT setval('pets_id_seq', greatest(nextval('pets_id_seq'), (SELECT max(id) FROM pets)))";
+            let advice = "run `animal-store migrate` as the owner of the tables; or, while nothing is added: \
+                          SELECT setval('pets_id_seq', greatest(nextval('pets_id_seq'), (SELECT max(id) FROM pets))), \
+                          and likewise for api_key_changes";
             Finding::error(subject, found, advice)
         }
+        REVOCATIONS if problems == [OWNS_TABLES] => Finding::ok(subject, found),
         REVOCATIONS => {
             let advice = "after the last instance of an older version has stopped, run these statements as the owner \
                           of the tables (what the user has by a role or as PUBLIC, revoke there); commands that change \

@@ -13,7 +13,7 @@ use tokio_postgres::Client;
 use super::engine;
 use crate::{
     MigrationError, PgEndpoint,
-    checks::{SEQUENCE_BEHIND, advance_sequence, texts},
+    checks::{SEQUENCE_CACHED, SEQUENCES, advance_sequence, sequence_behind, texts},
     connection::OpenConnection,
 };
 
@@ -31,7 +31,7 @@ const LOCK_PAUSE: Duration = Duration::from_millis(50);
 /// Limit for each wait of a migration for a lock of a table. Queries queue behind a statement that waits for one.
 const TABLE_LOCK_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Limit for the wait for the creates in flight and for autovacuum, which gives way after `deadlock_timeout` (1 s).
+/// Limit for the wait for the inserts in flight and for autovacuum, which gives way after `deadlock_timeout` (1 s).
 const SEQUENCE_LOCK_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Whether the table of records exists. It is not created.
@@ -128,26 +128,46 @@ impl Migrations {
         Ok(pending)
     }
 
-    /// Sets the sequence of the ids of pets to the greatest id if it is behind, as after a restore without sequences.
-    /// Creates wait meanwhile. Returns whether it was behind.
+    /// Sets each sequence of ids that is behind the greatest id to it, as after a restore without sequences. Writes to
+    /// its table wait meanwhile. Returns these tables.
     ///
     /// # Errors
     /// [`MigrationError::Unavailable`].
-    pub async fn advance_sequence(&self) -> Result<bool, MigrationError> {
-        if !self.finds(SEQUENCE_BEHIND).await? {
-            return Ok(false);
-        }
+    pub async fn advance_sequences(&self) -> Result<Vec<String>, MigrationError> {
         let opened = self.endpoint.connect(self.timeout).await?;
+        let client = &opened.client;
+        let mut advanced = Vec::new();
+        for table in self.texts(client, SEQUENCES).await? {
+            let behind = self.texts(client, &sequence_behind(&table)).await?;
+            if !behind.is_empty() {
+                self.advance_sequence(client, &table).await?;
+                advanced.push(table);
+            }
+        }
+        Ok(advanced)
+    }
+
+    async fn advance_sequence(&self, client: &Client, table: &str) -> Result<(), MigrationError> {
         let lock_timeout = SEQUENCE_LOCK_TIMEOUT.as_millis();
-        let advance = advance_sequence("(SELECT max(id) FROM pets)");
+        let advance = advance_sequence(table, &format!("(SELECT max(id) FROM {table})"));
         let advance = format!(
             "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL row_security = off;
             SET LOCAL lock_timeout = {lock_timeout}; {advance}; COMMIT"
         );
         let limit = self.timeout + SEQUENCE_LOCK_TIMEOUT;
-        let advanced = opened.client.batch_execute(&advance);
-        self.endpoint.within(limit, advanced).await?;
-        Ok(true)
+        let advanced = client.batch_execute(&advance);
+        Ok(self.endpoint.within(limit, advanced).await?)
+    }
+
+    /// Returns the problems of the sequences of ids.
+    pub(crate) async fn sequence_problems(&self) -> Result<Vec<String>, MigrationError> {
+        let opened = self.endpoint.connect(self.timeout).await?;
+        let client = &opened.client;
+        let mut problems = self.texts(client, SEQUENCE_CACHED).await?;
+        for table in self.texts(client, SEQUENCES).await? {
+            problems.extend(self.texts(client, &sequence_behind(&table)).await?);
+        }
+        Ok(problems)
     }
 
     /// Whether a query of [`checks`](crate::checks) finds a problem.

@@ -10,6 +10,7 @@ use animal_store_app::{
 };
 
 use crate::{
+    keys::{add, new_keys},
     migrations::record,
     pooler::{Pooled, pooling},
     prelude::*,
@@ -152,6 +153,7 @@ async fn permissions_by_which_the_user_can_hold_up_a_revocation_are_found_and_th
         "GRANT SELECT ON ALL TABLES IN SCHEMA public TO {name}"
     ));
     finds(&user.url, subject, Ok, "cannot hold up").await;
+    let is_before_17 = database.sql("SELECT current_setting('server_version_num')::int < 170000");
     for (permission, table) in [
         ("UPDATE", "api_key_state"),
         ("DELETE, INSERT", "api_key_tokens"),
@@ -160,13 +162,62 @@ async fn permissions_by_which_the_user_can_hold_up_a_revocation_are_found_and_th
         ("DELETE", "api_key_readings"),
         ("UPDATE", "api_key_changes"),
         ("UPDATE (uses_since)", "api_key_state"),
+        ("TRIGGER", "api_key_uses"),
+        ("MAINTAIN", "api_keys"),
     ] {
+        if permission == "MAINTAIN" && is_before_17 == "t" {
+            continue;
+        }
         database.sql(&format!("GRANT {permission} ON {table} TO {name}"));
         let permission = permission.trim_end_matches(" (uses_since)");
         let revoke = format!("REVOKE {permission} ON {table}");
         let finding = finds(&user.url, subject, Warning, &revoke).await;
         database.sql(statements(&finding));
         finds(&user.url, subject, Ok, "cannot hold up").await;
+    }
+}
+
+/// Without another user for the commands, the owner is the only one.
+#[tokio::test(flavor = "multi_thread")]
+async fn users_who_can_become_an_owner_or_a_writer_of_the_tables_are_found() {
+    let server = PostgresServer::start();
+    let superuser = server.url();
+    migrations(&superuser).run().await.expect("migrated");
+    server.sql(
+        "CREATE ROLE owner LOGIN; CREATE ROLE member LOGIN NOINHERIT IN ROLE owner; CREATE ROLE other LOGIN;
+        CREATE ROLE writer; CREATE ROLE other_member LOGIN NOINHERIT IN ROLE writer;
+        GRANT SELECT ON ALL TABLES IN SCHEMA public TO owner, member, other;
+        GRANT UPDATE ON api_key_tokens TO writer;
+        ALTER TABLE api_keys OWNER TO owner; ALTER TABLE api_key_state OWNER TO owner",
+    );
+    let place = superuser.split_once('@').expect("a user").1;
+    let url = |name| endpoint(&format!("postgres://{name}@{place}"));
+    for (user, administrator, verdict, text) in [
+        (
+            url("member"),
+            url("other"),
+            Warning,
+            "revocations of API keys: REVOKE owner FROM member",
+        ),
+        (
+            url("owner"),
+            url("other"),
+            Warning,
+            "ALTER TABLE api_key_state OWNER TO",
+        ),
+        (endpoint(&superuser), url("owner"), Warning, "NOSUPERUSER"),
+        (
+            url("other_member"),
+            url("owner"),
+            Warning,
+            "REVOKE UPDATE ON api_key_tokens FROM",
+        ),
+        (url("other"), url("owner"), Ok, "cannot hold up"),
+        (url("owner"), url("owner"), Ok, "permissions of the owner"),
+        (url("member"), url("member"), Ok, "permissions of the owner"),
+    ] {
+        let found = diagnose(&user, &administrator, &settings(), true).await;
+        assert_finding(&found, "postgres.revocations", verdict, text);
     }
 }
 
@@ -248,17 +299,36 @@ async fn a_sequence_behind_the_greatest_id_is_found_and_the_advice_sets_it() {
     let database = migrated().await;
     let url = database.url();
     let subject = "postgres.sequence";
-    finds(url, subject, Ok, "not behind").await;
+    finds(url, subject, Ok, "none").await;
     database.sql("INSERT INTO pets (id, name, category_id) VALUES (7, 'Rex', 1)");
-    let behind = "the greatest id is 7, and the sequence is at 0";
+    let behind = "the greatest id of pets is 7, and the sequence is at 0";
     let finding = finds(url, subject, Error, behind).await;
     let advice = finding.advice.as_deref().expect("advice");
-    let statement = advice.split_once("adds pets: ").expect("a statement").1;
+    let statement = advice.split_once("is added: ").expect("a statement").1;
+    let statement = statement.split_once(", and").expect("its end").0;
     assert_eq!(database.sql(statement), "7");
-    finds(url, subject, Ok, "not behind").await;
+    finds(url, subject, Ok, "none").await;
     database.sql("ALTER SEQUENCE pets_id_seq CACHE 50");
     let advice = "ALTER SEQUENCE pets_id_seq CACHE 1";
     finds(url, subject, Error, advice).await;
+}
+
+/// The user of the instances may not read this sequence, and that of commands may.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sequence_behind_the_changes_of_keys_is_found_for_the_user_of_commands() {
+    let (keys, database) = new_keys().await;
+    add(&keys, &["a"]).await;
+    database.sql("ALTER SEQUENCE api_key_changes_id_seq RESTART");
+    let user = database.user();
+    let read = "GRANT SELECT ON ALL TABLES IN SCHEMA public TO";
+    database.sql(&format!("{read} {}", user.name));
+    let user = endpoint(&user.url);
+    let direct = endpoint(database.url());
+    let found = diagnose(&user, &direct, &settings(), true).await;
+    let behind = "the greatest id of api_key_changes is 1";
+    assert_finding(&found, "postgres.sequence", Error, behind);
+    let found = diagnose(&user, &user, &settings(), true).await;
+    assert_finding(&found, "postgres.sequence", Ok, "the user may read");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,12 +1,15 @@
 //! A sequence that is behind the greatest id, as after logical replication or a restore of data alone.
 
-use crate::prelude::*;
+use crate::{
+    keys::{add, new_keys},
+    prelude::*,
+};
 
 const AHEAD: &str = "INSERT INTO pets (id, name, category_id) VALUES (1000, 'copied', 1)";
 
 async fn advance(database: &PgDatabase) -> bool {
-    let advanced = migrations(database.url()).advance_sequence().await;
-    advanced.expect("it is set")
+    let advanced = migrations(database.url()).advance_sequences().await;
+    !advanced.expect("they are set").is_empty()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -18,6 +21,34 @@ async fn a_sequence_that_is_behind_is_set_to_the_greatest_id() {
     assert!(!advance(&database).await);
     let store = Store::at(database.url(), settings()).await;
     assert_eq!(store.adds_and_finds().await.id().get(), 1001);
+}
+
+/// As after a restore of data alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_sequence_of_the_changes_of_keys_is_set_as_well() {
+    let (keys, database) = new_keys().await;
+    add(&keys, &["a", "b"]).await;
+    let behind = "SELECT setval('api_key_changes_id_seq', 1, false)";
+    database.sql(behind);
+    let advanced = migrations(database.url()).advance_sequences().await;
+    assert_eq!(advanced.expect("set"), ["api_key_changes"]);
+    assert!(!advance(&database).await);
+    add(&keys, &["c"]).await;
+    assert_eq!(keys.audit_log().await.expect("log").len(), 3);
+}
+
+/// The documented permissions, without those on API keys that are elsewhere.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_who_may_not_read_a_sequence_sets_none() {
+    let database = migrated().await;
+    let user = database.user();
+    let name = &user.name;
+    let grants = "GRANT SELECT, INSERT ON pets TO";
+    database.sql(&format!(
+        "{grants} {name}; GRANT USAGE ON pets_id_seq TO {name}"
+    ));
+    let advanced = migrations(&user.url).advance_sequences().await;
+    assert_eq!(advanced.expect("none is behind"), [""; 0]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -49,7 +80,7 @@ async fn creates_in_flight_and_later_ones_succeed_while_the_sequence_is_set() {
     let first = fixture.observer.block(|| fixture.add("first")).await;
     let waiting = fixture.add("waiting");
     let migrations = migrations(fixture.database.url());
-    let advanced = tokio::spawn(async move { migrations.advance_sequence().await });
+    let advanced = tokio::spawn(async move { migrations.advance_sequences().await });
     fixture.observer.run(AHEAD).await;
     fixture.observer.unlock().await;
     first.await.expect("it had its id before");
@@ -70,7 +101,7 @@ async fn a_user_without_the_privilege_is_told_what_is_missing() {
     let name = &user.name;
     let tables = format!("GRANT SELECT, INSERT ON pets TO {name}");
     database.sql(&format!("{tables}; GRANT USAGE ON pets_id_seq TO {name}"));
-    let refused = migrations(&user.url).advance_sequence().await;
+    let refused = migrations(&user.url).advance_sequences().await;
     let reason = refused.expect_err("refused").to_string();
     assert!(reason.contains("permission denied"), "{reason}");
     assert_eq!(database.sql("SELECT last_value FROM pets_id_seq"), "1");

@@ -149,8 +149,11 @@ impl PetsBackend for PostgresConfig {
             return Ok(migrations.pending().await?);
         }
         let versions = migrations.run().await?;
-        if migrations.advance_sequence().await? {
-            tracing::info!("the sequence of ids was behind the greatest id, and was set to it");
+        for table in migrations.advance_sequences().await? {
+            tracing::info!(
+                table,
+                "the sequence of ids was behind the greatest id, and was set to it"
+            );
         }
         Ok(versions)
     }
