@@ -13,12 +13,14 @@
 //! | import | the same | the same without the audit log | |
 //! | revoke | the same | `EVAL` of a script: `DEL` the tokens, `HDEL` the entry | the audit log, `ZREM` the uses of the key, see clean up |
 //! | clean up | `HRANDFIELD` some entries, `HMGET` their tokens | for each key that has expired, the same script, `ZREM` its uses | |
+//! | confirm | | if the change wrote nothing, `HSET` and `HDEL` of an entry without a name | `WAIT` |
 //! | list | `HGETALL` the index, `HMGET` tokens | | |
 //! | list of uses, audit log | `ZRANGE`, `HGETALL` the index | | |
 //!
-//! Each transaction is `WATCH`, `MULTI` and `EXEC`. `WAIT` confirms a change on replicas. A revocation is a script,
-//! because a full Redis refuses commands in a transaction and executes a script that only deletes. Its entry in the
-//! audit log follows it, and is logged if Redis refuses it. Clean up may fail: what stays is harmless.
+//! Each transaction is `WATCH`, `MULTI` and `EXEC`. `WAIT` confirms the writes of a connection on replicas: without a
+//! write, servers since Redis 7.2 count all replicas. A revocation is a script, because a full Redis refuses commands
+//! in a transaction and executes a script that only deletes. Its entry in the audit log follows it, and is logged if
+//! Redis refuses it. Clean up may fail: what stays is harmless.
 //!
 //! **Proof.** The contract suite `api_key_store` (concurrent changes), and in `tests/redis`: `revocations.rs` (changes
 //! between two steps), `refusals.rs`, `permissions.rs` and `corrupt.rs`.

@@ -100,6 +100,15 @@ impl Keyspace {
         commands
     }
 
+    /// Returns commands that are replicated, and leave the index as it is: no key has an empty id.
+    pub(super) fn touch_index(&self) -> Pipeline {
+        let mut commands = pipe();
+        commands.atomic();
+        commands.hset(&self.index, "", "").ignore();
+        commands.hdel(&self.index, "").ignore();
+        commands
+    }
+
     /// Returns the command that deletes a key with this entry.
     pub(super) fn delete(&self, id: &str, entry: &str, condition: Delete) -> Cmd {
         let mut names = vec![self.index.clone()];

@@ -25,8 +25,13 @@ pub struct RedisApiKeyStore {
     keyspace: Keyspace,
     /// Number of replicas that must confirm a change.
     replicas: u8,
-    /// The connection of the last change, to wait for its replicas.
-    last_change: Mutex<Option<Connection>>,
+    last_change: Mutex<Option<LastChange>>,
+}
+
+/// The last change, to wait for its replicas.
+struct LastChange {
+    connection: Connection,
+    has_written: bool,
 }
 
 #[async_trait]
@@ -41,12 +46,15 @@ impl ApiKeyStore for RedisApiKeyStore {
         let Executed {
             result,
             mut connection,
+            has_written,
         } = self.keyspace.checked(executed)?;
         if let Ok(changed) = &result {
             self.follow_up(&mut connection, &change, changed, by).await;
         }
-        // Also if it changed nothing: the change before it, by another command, may not be on the replicas.
-        *self.last_change.lock().await = Some(connection);
+        *self.last_change.lock().await = Some(LastChange {
+            connection,
+            has_written,
+        });
         Ok(result?)
     }
 
@@ -80,15 +88,11 @@ impl ApiKeyStore for RedisApiKeyStore {
     async fn confirm_changes(&self) -> Result<(), Cause> {
         let required = u64::from(self.replicas);
         let last_change = self.last_change.lock().await.take();
-        let Some(mut connection) = last_change.filter(|_| required > 0) else {
+        let Some(last_change) = last_change.filter(|_| required > 0) else {
             return Ok(());
         };
-        // Redis responds before the timeout of the connection.
-        let wait = (self.keyspace.timeout / 2).as_millis();
-        let mut command = cmd("WAIT");
-        command.arg(required).arg(wait);
-        let response = command.query_async::<u64>(&mut connection).await;
-        let confirmed = response.map_err(|error| self.keyspace.describe(&error.into()))?;
+        let confirmed = self.wait_for_replicas(last_change).await;
+        let confirmed = confirmed.map_err(|failure| self.keyspace.describe(&failure))?;
         if confirmed < required {
             let endpoint = &self.keyspace.endpoint;
             let problem = format!(
@@ -109,6 +113,21 @@ impl RedisApiKeyStore {
             replicas,
             last_change: Mutex::default(),
         }
+    }
+
+    /// Returns the number of replicas that have this change.
+    async fn wait_for_replicas(&self, change: LastChange) -> keyspace::Result<u64> {
+        let mut connection = change.connection;
+        // A change without a write may repeat one that the replicas lack.
+        if !change.has_written {
+            let touched = self.keyspace.touch_index();
+            touched.exec_async(&mut connection).await?;
+        }
+        // Redis responds before the timeout of the connection.
+        let wait = (self.keyspace.timeout / 2).as_millis();
+        let mut command = cmd("WAIT");
+        command.arg(self.replicas).arg(wait);
+        Ok(command.query_async(&mut connection).await?)
     }
 
     /// Writes what may fail after a change. An import is one of many: a later change cleans up.

@@ -30,6 +30,7 @@ pub(super) enum Write {
 pub(super) struct Executed<T> {
     pub(super) result: T,
     pub(super) connection: Connection,
+    pub(super) has_written: bool,
 }
 
 impl Keyspace {
@@ -58,9 +59,14 @@ impl Keyspace {
         for pause in backoff(MIN_PAUSE, MAX_PAUSE).take(MAX_ATTEMPTS) {
             let mut connection = self.watch().await?;
             let Decision { write, result } = decide(connection.clone()).await?;
+            let has_written = !matches!(write, Write::Nothing);
             let response = execute(&mut connection, write).await?;
             if response != Value::Nil {
-                return Ok(Executed { result, connection });
+                return Ok(Executed {
+                    result,
+                    connection,
+                    has_written,
+                });
             }
             sleep(pause).await;
         }
