@@ -1,6 +1,10 @@
 //! Users of the machine, in messages about files.
 
-use std::{os::unix::fs::MetadataExt, path::Path};
+use std::{
+    fs::Metadata,
+    os::unix::fs::MetadataExt,
+    path::{Path, absolute},
+};
 
 use nix::unistd::{Uid, User, geteuid};
 
@@ -15,7 +19,7 @@ pub fn command_of_owner(path: &Path, command: &str) -> String {
 }
 
 fn as_owner(command: &str, user: &str, owner: &str) -> String {
-    if ["root", owner].contains(&user) {
+    if user == "root" || user == owner {
         command.to_owned()
     } else {
         format!("as {owner}: {command}")
@@ -24,8 +28,14 @@ fn as_owner(command: &str, user: &str, owner: &str) -> String {
 
 /// Returns the name of the owner of a file, or of the nearest folder of its path that can be examined.
 pub fn owner_of(path: &Path) -> String {
-    let metadata = path.ancestors().find_map(|path| path.metadata().ok());
+    let metadata = nearest(path);
     metadata.map_or_else(this_user, |metadata| name(Uid::from_raw(metadata.uid())))
+}
+
+fn nearest(path: &Path) -> Option<Metadata> {
+    // The folders of a relative path do not include the working directory.
+    let path = absolute(path).unwrap_or_else(|_| path.to_owned());
+    path.ancestors().find_map(|path| path.metadata().ok())
 }
 
 /// Returns the name of a user, or its number if it has none.
@@ -49,6 +59,8 @@ mod tests {
             owner_of(tempfile::NamedTempFile::new().unwrap().path()),
             this_user()
         );
+        let folder = nearest(Path::new("missing.db")).unwrap();
+        assert_eq!(folder.ino(), Path::new(".").metadata().unwrap().ino());
     }
 
     #[test]
