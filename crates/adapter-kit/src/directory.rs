@@ -4,9 +4,10 @@
 //!
 //! **Invariant.** A task compares the state of the keys with that of the store, and reads the changed ones, or all of
 //! them if the store has another history (`history`). It does so in each interval in which lookups come; without
-//! lookups, it sends nothing to the store (`demand`). A lookup trusts the keys for a limited time after the beginning of
-//! the last successful check, and otherwise waits for the next one. It compares the deadline itself, so a revoked key is
-//! accepted for that time at most, whatever delays the task. Tokens expire by the clock of the store.
+//! lookups, it sends nothing to the store, except for the first check, and for retries after a failure (`demand`). A
+//! lookup trusts the keys for a limited time after the beginning of the last successful check, and otherwise waits for
+//! the next one. It compares the deadline itself, so a revoked key is accepted for that time at most, whatever delays
+//! the task. Tokens expire by the clock of the store.
 //!
 //! **Proof.** `schedules.rs` (orders of steps), `tests.rs`; the contract suites of the adapters.
 
@@ -181,7 +182,7 @@ async fn follow<S: KeySource>(
         }
         match checked {
             Ok(check) => {
-                update(&snapshot, &mut known, check, began + S::TRUST);
+                update::<S>(&snapshot, &mut known, check, began);
                 if outage.succeeded() {
                     tracing::info!(
                         address = source.address(),
@@ -217,11 +218,11 @@ async fn follow<S: KeySource>(
 }
 
 /// Shows the result of a check to lookups.
-fn update(
+fn update<S: KeySource>(
     snapshot: &watch::Sender<Snapshot>,
     known: &mut Option<KeyState>,
     KeyCheck { now, delta }: KeyCheck,
-    trusted_until: Instant,
+    began: Instant,
 ) {
     let mut replacement = None;
     let mut increment = Vec::new();
@@ -243,8 +244,8 @@ fn update(
             mem::swap(keys, &mut snapshot.keys);
         }
         snapshot.keys.apply(increment);
-        snapshot.clock = StoreClock::at(now);
-        snapshot.trusted_until = trusted_until;
+        snapshot.clock = StoreClock::at(now, began);
+        snapshot.trusted_until = began + S::TRUST;
         snapshot.failure = None;
     });
 }

@@ -2,7 +2,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::concurrency::Notify;
 
-/// Whether lookups have come since the last check began. A directory that is not asked sends nothing to its store.
+/// Whether lookups have come since the last check began. A directory that is not asked sends nothing to its store,
+/// except for the first check, and for retries after a failure.
 #[derive(Default)]
 pub(super) struct Demand {
     is_asked: AtomicBool,
@@ -23,7 +24,7 @@ impl Demand {
         self.is_asked.store(false, Ordering::Relaxed);
     }
 
-    /// Waits until a lookup has asked for a check. Returns whether none had before.
+    /// Waits until a lookup asks for a check. Returns whether it had to wait: the connection may have been idle.
     pub(super) async fn wait(&self) -> bool {
         let mut has_waited = false;
         while !self.is_asked.load(Ordering::Relaxed) {

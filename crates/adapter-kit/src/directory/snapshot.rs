@@ -53,10 +53,12 @@ pub(super) struct Snapshot {
     pub(super) failure: Option<String>,
 }
 
-/// The clock of the store, as it was read.
+/// The clock of the store, as it was read. It may be fast by the duration of a check: tokens
+/// expire early, never late.
 pub(super) struct StoreClock {
     time: SystemTime,
-    read_at: Instant,
+    /// Before the store was asked.
+    asked_at: Instant,
 }
 
 /// Keys by their ids and by their tokens.
@@ -82,7 +84,7 @@ impl Snapshot {
     pub(super) fn new() -> Self {
         Self {
             keys: KnownKeys::default(),
-            clock: StoreClock::at(SystemTime::now()),
+            clock: StoreClock::at(SystemTime::now(), Instant::now()),
             trusted_until: Instant::now(),
             failure: None,
         }
@@ -110,16 +112,12 @@ impl Snapshot {
 }
 
 impl StoreClock {
-    /// The store has this time now.
-    pub(super) fn at(time: SystemTime) -> Self {
-        Self {
-            time,
-            read_at: Instant::now(),
-        }
+    pub(super) fn at(time: SystemTime, asked_at: Instant) -> Self {
+        Self { time, asked_at }
     }
 
     fn now(&self) -> SystemTime {
-        self.time + self.read_at.elapsed()
+        self.time + self.asked_at.elapsed()
     }
 }
 

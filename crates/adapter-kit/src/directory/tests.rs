@@ -135,6 +135,16 @@ async fn a_token_expires_by_the_clock_of_the_store() {
     assert_eq!(test.id(1).await, None);
 }
 
+/// The store may have read its clock as soon as it was asked.
+#[tokio::test(start_paused = true)]
+async fn a_token_expires_early_rather_than_late() {
+    let test = Test::start();
+    yield_now().await;
+    advance(INTERVAL).await;
+    test.read(1, [ending("a", 1, NOW + INTERVAL)]).await;
+    assert_eq!(test.id(1).await, None);
+}
+
 #[tokio::test(start_paused = true)]
 async fn without_lookups_nothing_is_checked_and_the_next_lookup_waits_for_one_check() {
     let test = Test::start();
