@@ -31,6 +31,7 @@ use diesel::connection::SimpleConnection;
 use tokio::{
     runtime::Handle,
     select,
+    sync::Mutex,
     task::{JoinHandle, spawn_blocking},
     time::sleep,
 };
@@ -61,6 +62,8 @@ pub(crate) struct Creates {
     /// Closed before the writer ends.
     pub(crate) file: SqliteFile,
     pub(crate) timeout: Duration,
+    /// Locked during a probe: probes at the same time take turns.
+    pub(crate) probe: Arc<Mutex<()>>,
     queue: Sender<Create>,
 }
 
@@ -99,6 +102,7 @@ impl Creates {
         let creates = Self {
             file: file.clone(),
             timeout: settings.timeout,
+            probe: Arc::default(),
             queue,
         };
         (creates, tokio::spawn(Arc::new(writer).supervise()))

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use animal_store_domain::{PetId, PetStatus};
 use diesel::connection::{InstrumentationEvent, set_default_instrumentation};
-use tokio::sync::Mutex;
+use tokio::{runtime::Builder, sync::Mutex, time::timeout};
 
 use crate::{moved::REPLACED, prelude::*};
 
@@ -162,4 +162,29 @@ async fn a_storage_that_can_read_and_write_is_ready() {
     let readiness = store.readiness.clone();
     store.close().await;
     readiness.check().await.expect_err("ended");
+}
+
+/// A client may repeat probes for as long as the disk does not respond. Here, they wait for a lock.
+#[test]
+fn probes_that_wait_occupy_one_thread_even_after_their_clients_have_left() {
+    // One for the writer, one for probes, and one for reads.
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(1)
+        .max_blocking_threads(3)
+        .enable_time()
+        .build()
+        .expect("a runtime");
+    runtime.block_on(async {
+        let store = Store::new();
+        let pet = store.add("Rex").await;
+        let lock = sql::lock(&store.path());
+        let mut waiting = store.readiness.check();
+        for probe in [&mut store.readiness.check(), &mut waiting] {
+            let ended = timeout(Duration::ZERO, probe).await;
+            ended.expect_err("it waits");
+        }
+        assert_eq!(store.find(pet.id().get()).await, Some(pet));
+        drop(lock);
+        waiting.await.expect("ready");
+    });
 }
