@@ -125,11 +125,14 @@ impl<C: Clone + Send + Sync> LookupState<C> {
                     _ = link.changed() => continue,
                     outcome = sending => outcome,
                 };
-                match outcome {
+                if let Err(failure) = &outcome
+                    && failure.is_disconnection()
+                {
                     // The session ends as well.
-                    Err(failure) if failure.is_disconnection() => _ = link.changed().await,
-                    outcome => return outcome,
+                    let _ = link.changed().await;
+                    continue;
                 }
+                return outcome;
             }
         };
         match timeout(self.keyspace.timeout, in_sessions).await {
