@@ -223,13 +223,13 @@ impl OpenFile {
     }
 }
 
-/// To close the last connection writes the log into the file, and removes it. If one of them was overwritten, that would
+/// Closing the last connection writes the log into the file, and removes it. If one of them was overwritten, that would
 /// damage the file; beside another index, it would lose what another process added to the log.
 impl Drop for OpenFile {
     fn drop(&mut self) {
-        if !self.has_same_content() || !self.has_same_index() {
-            let connection = self.connection.get_mut();
-            mem::forget(connection.map(Option::take));
+        let is_same = self.has_same_content() && self.has_same_index();
+        if !is_same && let Ok(connection) = self.connection.get_mut() {
+            mem::forget(connection.take());
         }
     }
 }

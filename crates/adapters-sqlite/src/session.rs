@@ -44,7 +44,10 @@ impl Session {
             .connection
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let connection = kept.take().map_or_else(|| self.file.connect(), Ok);
+        let connection = match kept.take() {
+            Some(connection) => Ok(connection),
+            None => self.file.connect(),
+        };
         let executed = connection.and_then(|mut connection| {
             // A panic closes the connection.
             let result = work(&mut connection)?;

@@ -76,7 +76,8 @@ pub(super) fn connect_checked(
     // In this order: another process may run the first migration, which sets the id and creates the tables, meanwhile.
     let objects = number(&mut connection, "SELECT count(*) FROM sqlite_schema")?;
     let application_id = number(&mut connection, "PRAGMA application_id")?;
-    if application_id != APPLICATION_ID && (application_id, objects) != (0, 0) {
+    let is_new = application_id == 0 && objects == 0;
+    if application_id != APPLICATION_ID && !is_new {
         return Err(Problem::OtherProgram);
     }
     let compared = schema::compare(&mut connection)?;

@@ -59,7 +59,9 @@ impl OpenHeader {
         let Ok(header) = Header::read(&self.file) else {
             return false;
         };
-        let is_store = [0, header.store_id].contains(&last.store_id) && header.size >= last.size;
+        // Until the first checkpoint, the file has no id.
+        let has_id = last.store_id == 0 || last.store_id == header.store_id;
+        let is_store = has_id && header.size >= last.size;
         let is_restored =
             || log::read_store(&self.log).is_some_and(|logged| logged.id == header.store_id);
         let is_same = header.format == last.format && (is_store || is_restored());
