@@ -44,8 +44,8 @@ impl ClockReadings<i64> {
 }
 
 impl<T: Display> ClockReadings<T> {
-    /// Returns the statements that record this reading, and forget those that are not needed. Of the last ones, some
-    /// are kept, and always the first and the last of them.
+    /// Returns the statements that record this reading. Of the readings in the last thirtieth of `kept`, only the
+    /// earliest stays beside this one. Readings before the proof are deleted, which bounds the table.
     pub fn record(&self) -> [String; 3] {
         let Self { table, now, .. } = self;
         let kept = self.kept.as_millis();

@@ -43,6 +43,8 @@ pub struct Objection {
 /// The users who may change a file.
 #[derive(Debug, Clone)]
 pub struct Believed {
+    /// Whether this process runs as root.
+    is_root: bool,
     owners: Vec<u32>,
     /// `None`: every group.
     groups: Option<Vec<u32>>,
@@ -58,6 +60,7 @@ impl Believed {
 
     fn user(user: u32, groups: Vec<u32>) -> Self {
         Self {
+            is_root: user == 0,
             owners: vec![user, 0],
             groups: Some(groups),
         }
@@ -89,8 +92,7 @@ impl Believed {
         path: &Path,
         beside: &[PathBuf],
     ) -> Result<Option<Objection>, Objection> {
-        let is_root = self.owners[0] == 0;
-        if is_root {
+        if self.is_root {
             // It is not in the group of the service.
             self.groups = None;
         }
@@ -98,7 +100,7 @@ impl Believed {
         let store = folders.pop_if(|last| last.metadata.is_file());
         folders.retain(|step| step.metadata.is_dir());
         let owned = match folders.last() {
-            Some(folder) if !is_root && self.others_write(folder) => Some(folder),
+            Some(folder) if !self.is_root && self.others_write(folder) => Some(folder),
             _ => store.as_ref(),
         };
         self.owners.extend(owned.map(|step| step.metadata.uid()));
