@@ -3,12 +3,13 @@
 //! The first SIGTERM or SIGINT starts a graceful shutdown, or ends the start. A second one ends the shutdown at once,
 //! unless it arrives within a second of the first: `timeout` and some supervisors send a signal twice. From
 //! [`Signals::listen`] on, neither kills the process. A server handles SIGHUP as well: as a signal if its [`terminal`]
-//! is lost, as a reload otherwise.
+//! is lost, as a reload otherwise. A command that moves pets ends at SIGHUP.
 
 mod terminal;
 
 use std::{io, os::fd::AsFd, sync::Arc, time::Duration};
 
+use procfs::process::Process;
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::{Notify, SetOnce},
@@ -71,6 +72,16 @@ impl Signals {
             if let Some(terminal) = &terminal {
                 tokio::spawn(signals.clone().shut_down_if_lost(Arc::clone(terminal)));
             }
+        })
+    }
+
+    /// Receives SIGHUP from now on, as a signal that ends the process. It stays ignored if it was, as by `nohup`.
+    pub(crate) fn listen_for_hangups(&self) -> io::Result<()> {
+        if is_hangup_ignored() {
+            return Ok(());
+        }
+        self.on(SignalKind::hangup(), |signals| {
+            signals.request_shutdown(false);
         })
     }
 
@@ -141,6 +152,12 @@ impl Signals {
     pub(crate) async fn reload(&self) {
         self.0.reload.notified().await;
     }
+}
+
+fn is_hangup_ignored() -> bool {
+    let status = Process::myself().and_then(|process| process.status());
+    // Bit 0 is signal 1, SIGHUP.
+    status.is_ok_and(|status| status.sigign & 1 == 1)
 }
 
 #[cfg(test)]

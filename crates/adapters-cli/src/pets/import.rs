@@ -48,7 +48,7 @@ pub(super) async fn run(
 ) -> anyhow::Result<()> {
     let started = Instant::now();
     let source = Source::of(&args.input);
-    let name = source.import_name(args.name)?;
+    let name = source.import_name(args.name).await?;
     let mut lines = Lines::new(source.open().await?);
     let is_array = lines.is_array().await.context(UNREADABLE)?;
     ensure!(

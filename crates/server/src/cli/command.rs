@@ -55,6 +55,7 @@ pub(super) fn block_on(command: impl Future<Output = anyhow::Result<()>>) -> any
 pub(super) fn move_pets(command: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
     block_on(async {
         let signals = Signals::listen()?;
+        signals.listen_for_hangups()?;
         tokio::select! {
             result = command => result,
             _ = signals.first() => {

@@ -45,6 +45,26 @@ fn a_file_gets_its_name_when_it_is_complete_and_is_never_overwritten() {
 }
 
 #[test]
+fn a_signal_ends_an_export_or_a_backup_which_leaves_no_file() {
+    // The connection to this PostgreSQL waits for an answer.
+    let postgres = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = postgres.local_addr().expect("an address");
+    let url = format!("postgres://a:b@{address}/c?sslmode=disable");
+    for command in ["pets export", "backup"] {
+        for signal in ["INT", "TERM", "HUP"] {
+            let folder = TempDir::new().expect("a folder");
+            let files = || fs::read_dir(folder.path()).expect("a folder").count();
+            let program = Program::with_postgres(&url).args(command);
+            let running = program.arg(folder.path().join("store")).start();
+            wait_until(|| files() == 1);
+            running.signal(signal);
+            running.wait().assert_refused(1, &["interrupted"]);
+            assert_eq!(files(), 0, "{command}, {signal}");
+        }
+    }
+}
+
+#[test]
 fn a_full_disk_is_an_error_and_a_closed_pipe_ends_the_export() {
     let store = Store::sqlite();
     store.import(&odd_pets(3000).join("\n"));

@@ -127,6 +127,38 @@ fn a_signal_ends_an_import_that_waits_for_its_input_and_says_how_to_go_on() {
 }
 
 #[test]
+fn an_import_goes_on_if_sighup_is_ignored() {
+    let store = Store::sqlite();
+    let (input, mut writer) = open_input(r#"{"name":"Rex","categoryId":1}"#);
+    let program = import(&store, "x").run_by_shell(r#"trap '' HUP; exec "$@""#);
+    let running = program.standard_input(input).start();
+    wait_until(|| store.run("pets export").stdout.len() == 1);
+    running.signal("HUP");
+    writeln!(writer, r#"{{"name":"Tom","categoryId":1}}"#).expect("written");
+    wait_until(|| store.run("pets export").stdout.len() == 2);
+    drop(writer);
+    assert_counts(&running.wait(), 2, 0, 0);
+}
+
+#[test]
+fn a_signal_ends_an_import_during_the_digest_of_its_file() {
+    let store = Store::sqlite();
+    // It has no end.
+    let running = store
+        .program()
+        .args("pets import /dev/zero --create")
+        .start();
+    let reads = || {
+        let io = fs::read_to_string(format!("/proc/{}/io", running.pid())).expect("it runs");
+        let bytes = io.lines().find_map(|line| line.strip_prefix("rchar: "));
+        bytes.expect("a number").parse::<u64>().expect("a number")
+    };
+    wait_until(|| reads() > 1 << 24);
+    running.signal("INT");
+    running.wait().assert_refused(1, &["interrupted"]);
+}
+
+#[test]
 fn a_signal_ends_an_import_whose_report_of_refused_lines_is_not_read() {
     let store = Store::sqlite();
     let (_reader, stderr) = full_pipe();
@@ -163,7 +195,7 @@ fn an_import_that_cannot_begin_is_refused() {
         ("- --create", 2, "--name"),
         ("/proc/self/fd/0 --create", 2, "--name"),
     ] {
-        let (input, _writer) = open_input("");
+        let (input, _writer) = open_input("{}");
         let import = store.program().args("pets import").args(line);
         let refused = import.standard_input(input).run();
         refused.assert_refused(code, &[reason]);

@@ -19,6 +19,8 @@ pub(super) const READ_BYTES: usize = 64 * 1024;
 pub(super) struct Lines {
     input: BufReader<Box<dyn AsyncRead + Send + Unpin>>,
     number: u64,
+    /// The start of the next line, if it was looked at already.
+    next_text: Option<Vec<u8>>,
 }
 
 impl Lines {
@@ -26,6 +28,7 @@ impl Lines {
         Self {
             input: BufReader::with_capacity(READ_BYTES, input),
             number: 0,
+            next_text: None,
         }
     }
 
@@ -34,17 +37,28 @@ impl Lines {
         self.number
     }
 
-    /// Returns whether the input begins as a JSON array. Reads no line.
+    /// Returns whether the first line that is not blank begins as a JSON array. It stays the next one.
     pub(super) async fn is_array(&mut self) -> io::Result<bool> {
-        let start = self.input.fill_buf().await?;
-        let start = start.strip_prefix(BYTE_ORDER_MARK).unwrap_or(start);
-        Ok(start.trim_ascii_start().starts_with(b"["))
+        loop {
+            let text = self.read().await?;
+            let content = content(&text);
+            if content.is_empty() && text.ends_with(b"\n") {
+                self.number += 1;
+                continue;
+            }
+            let is_array = content.starts_with(b"[");
+            self.next_text = Some(text);
+            return Ok(is_array);
+        }
     }
 
     /// Returns the pet of the next line that is not blank, or every reason why it contains no valid pet.
     pub(super) async fn next(&mut self) -> io::Result<Option<Result<NewPet, String>>> {
         loop {
-            let mut text = self.read().await?;
+            let mut text = match self.next_text.take() {
+                Some(text) => text,
+                None => self.read().await?,
+            };
             self.number += 1;
             if is_cut(&text) {
                 while is_cut(&text) {
@@ -56,9 +70,10 @@ impl Lines {
             if text.is_empty() {
                 return Ok(None);
             }
-            let content = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&text);
-            if !content.trim_ascii().is_empty() {
-                return Ok(Some(from_slice(&text, Subject::Line)));
+            if !content(&text).is_empty() {
+                // An error at the end of the line has a column of this line.
+                let line = text.strip_suffix(b"\n").unwrap_or(&text);
+                return Ok(Some(from_slice(line, Subject::Line)));
             }
         }
     }
@@ -74,6 +89,12 @@ impl Lines {
     }
 }
 
+/// Returns a line without white space around it.
+fn content(text: &[u8]) -> &[u8] {
+    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
+    text.trim_ascii()
+}
+
 fn is_cut(text: &[u8]) -> bool {
     text.len() == MAX_BYTES && !text.ends_with(b"\n")
 }
@@ -82,15 +103,14 @@ fn is_cut(text: &[u8]) -> bool {
 mod tests {
     use std::io::Cursor;
 
+    use tokio::io::{AsyncWriteExt, duplex};
+
     use super::*;
 
-    fn lines(text: &str) -> Lines {
-        Lines::new(Box::new(Cursor::new(text.to_owned())))
-    }
-
-    /// Returns the number of each line that is not blank, with its pet.
+    /// Returns the number of each line that is not blank, with its pet. The input is no array.
     async fn read(text: &str) -> Vec<(u64, Result<NewPet, String>)> {
-        let mut lines = lines(text);
+        let mut lines = Lines::new(Box::new(Cursor::new(text.to_owned())));
+        assert!(!lines.is_array().await.unwrap());
         let mut read = Vec::new();
         while let Some(line) = lines.next().await.unwrap() {
             read.push((lines.number(), line));
@@ -118,14 +138,17 @@ mod tests {
             ("\n{}\n[", false),
             ("x[", false),
         ] {
-            let is_array = lines(text).is_array().await.unwrap();
+            // Each byte arrives alone.
+            let (mut writer, reader) = duplex(1);
+            tokio::spawn(async move { writer.write_all(text.as_bytes()).await });
+            let is_array = Lines::new(Box::new(reader)).is_array().await.unwrap();
             assert_eq!(is_array, expected, "{text:?}");
         }
     }
 
     #[tokio::test]
     async fn lines_are_numbered_from_one_and_blank_ones_are_skipped() {
-        let read = read("\n{\"name\":\"a\"}\n \n[]\nnonsense\n").await;
+        let read = read("\n{\"name\":\"a\"}\n \n[]\nnonsense\n{\r\n,\n{\"name\":\"\n\n{").await;
         let refused: Vec<_> = read
             .into_iter()
             .map(|(number, line)| (number, line.unwrap_err()))
@@ -134,6 +157,10 @@ mod tests {
             (2, "categoryId is required"),
             (4, "the line must be a JSON object"),
             (5, "the line must be valid JSON: error at column 2"),
+            (6, "the line must be valid JSON: error at column 2"),
+            (7, "the line must be valid JSON: error at column 1"),
+            (8, "the line must be valid JSON: error at column 9"),
+            (10, "the line must be valid JSON: error at column 1"),
         ];
         assert_eq!(
             refused,

@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use tokio::{
     fs::File,
     io::{AsyncRead, stdin},
+    task::spawn_blocking,
 };
 
 use super::lines::READ_BYTES;
@@ -31,12 +32,17 @@ impl<'a> Source<'a> {
     }
 
     /// Returns the name of the import: the given one, or the digest of the file.
-    pub(super) fn import_name(&self, given: Option<String>) -> anyhow::Result<String> {
+    pub(super) async fn import_name(&self, given: Option<String>) -> anyhow::Result<String> {
         if let Some(name) = given {
             return Ok(name);
         }
         match self {
-            Self::File(path) if !is_pipe(path) => digest(path).with_context(|| unreadable(path)),
+            Self::File(path) if !is_pipe(path) => {
+                let file = path.to_path_buf();
+                // A signal ends the import meanwhile.
+                let digest = spawn_blocking(move || digest(&file)).await?;
+                digest.with_context(|| unreadable(path))
+            }
             Self::File(_) | Self::StandardInput => {
                 let reason = "standard input and a pipe can be read only once: add --name";
                 bail!(UsageError(reason.to_owned()))
