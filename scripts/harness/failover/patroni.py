@@ -8,7 +8,9 @@ import urllib.request
 from contextlib import suppress
 from pathlib import Path
 
-from harness.servers import Machine, Server, as_postgres, children, free_port, postgres_programs, run
+from harness.servers import (
+    Machine, Server, as_postgres, children, free_port, postgres_programs, run, succeeds, until,
+)
 
 # The smallest values that Patroni permits, in seconds. A primary that does not respond is replaced after the TTL.
 TIMES = {"ttl": 20, "loop_wait": 1, "retry_timeout": 3}
@@ -102,6 +104,22 @@ class Cluster:
         return len(leaders) == len(states) == 1
 
     async def switch_over(self) -> None:
-        view = await self.nodes[0].view()
+        """Returns when a node has accepted the command, or has followed it: on a busy machine, a response can be late."""
+        view: dict[str, dict] = {}
+
+        async def is_known() -> bool:
+            view.update(await self.nodes[0].view())
+            return {"leader", "sync_standby"} <= view.keys()
+
+        await until(is_known)
+        leader, candidate = view["leader"]["name"], view["sync_standby"]["name"]
         command = ["/usr/bin/patronictl", "-c", self.nodes[0].file, "switchover", "store", "--force"]
-        await run(*command, "--master", view["leader"]["name"], "--candidate", view["sync_standby"]["name"])
+        command += ["--master", leader, "--candidate", candidate]
+
+        async def is_accepted() -> bool:
+            if await succeeds(run(*command)):
+                return True
+            current = (await self.nodes[0].view()).get("leader", {})
+            return current.get("name", leader) != leader
+
+        await until(is_accepted)
