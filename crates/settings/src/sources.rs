@@ -3,6 +3,7 @@
 use std::{
     ffi::{OsStr, OsString},
     fs,
+    io::ErrorKind,
     path::{Path, PathBuf},
 };
 
@@ -57,6 +58,11 @@ fn add_file(values: &mut Values, path: &Path) {
     values.judge(path, false);
     let added = match fs::read_to_string(path) {
         Ok(text) => File { path, text }.add_to(values),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            let advice =
+                "run the command as the user of the service, or name another file with --config";
+            Err(format!(": cannot be read: {error}: {advice}"))
+        }
         Err(error) => Err(format!(": cannot be read: {error}")),
     };
     if let Err(error) = added {

@@ -38,6 +38,7 @@ impl Program {
         let mut command = Command::new(env!("CARGO_BIN_EXE_animal-store"));
         let directory = TempDir::new().expect("a working directory");
         command.env_clear().current_dir(directory.path());
+        hide_installation(directory.path());
         Self {
             command: with_pipes(command),
             directory,
@@ -56,6 +57,7 @@ impl Program {
     pub(crate) fn in_folder(folder: &Path) -> Self {
         let mut program = Self::with_file();
         program.command.current_dir(folder);
+        hide_installation(folder);
         program
     }
 
@@ -186,6 +188,12 @@ impl Program {
         exited.assert_code(0);
         exited
     }
+}
+
+/// Writes an empty configuration if the folder has none, so that the one of an installed package is not read.
+fn hide_installation(folder: &Path) {
+    // It fails if there is one.
+    let _ = File::create_new(folder.join("animal-store.toml"));
 }
 
 fn with_pipes(mut command: Command) -> Command {
