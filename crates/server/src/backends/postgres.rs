@@ -150,10 +150,7 @@ impl PetsBackend for PostgresConfig {
         }
         let versions = migrations.run().await?;
         for table in migrations.advance_sequences().await? {
-            tracing::info!(
-                table,
-                "the sequence of ids was behind the greatest id, and was set to it"
-            );
+            tracing::info!("the sequence of {table} was behind the greatest id, and was set to it");
         }
         Ok(versions)
     }
