@@ -15,8 +15,7 @@ fn unavailable<T: std::fmt::Debug>(result: Result<T, StoreFailure>) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_batch_with_a_row_that_is_refused_at_commit_or_that_a_trigger_suppresses_is_not_written()
-{
+async fn a_batch_with_a_row_that_is_refused_or_that_a_trigger_suppresses_is_not_written() {
     let fixture = Fixture::new().await;
     let is_not_written = async |expected: &str| {
         let pets = stored_pets([8000, 9000]);
@@ -29,9 +28,10 @@ async fn a_batch_with_a_row_that_is_refused_at_commit_or_that_a_trigger_suppress
             .await;
         assert_eq!(written, 0);
     };
-    fixture
-        .trigger_at_commit("IF NEW.id = 9000 THEN RAISE 'no' USING ERRCODE = '23514'; END IF")
-        .await;
+    let refuse = "IF NEW.id = 9000 THEN RAISE 'no' USING ERRCODE = '23514'; END IF";
+    fixture.trigger(refuse).await;
+    is_not_written("no (SQLSTATE 23514)").await;
+    fixture.trigger_at_commit(refuse).await;
     is_not_written("no (SQLSTATE 23514)").await;
     fixture
         .trigger("IF NEW.id = 9000 THEN RETURN NULL; END IF")
