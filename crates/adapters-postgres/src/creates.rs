@@ -105,8 +105,9 @@ impl Creates {
     ) -> Result<Response, AddPetError> {
         let deadline = Instant::now() + self.timeout;
         let conflict = |_| AddPetError::IdempotencyConflict;
+        let mut pauses = backoff(MIN_PAUSE, MAX_PAUSE);
         let mut is_retry = false;
-        for pause in backoff(MIN_PAUSE, MAX_PAUSE) {
+        loop {
             let free = self.in_flight_keys.acquire(key.clone());
             let in_flight = timeout_at(deadline, free).await.map_err(conflict)?;
             let create = Create {
@@ -118,12 +119,12 @@ impl Creates {
             if !matches!(response, Response::Locked | Response::TableLocked) {
                 return Ok(response);
             }
+            let pause = pauses.next().unwrap_or(MAX_PAUSE);
             if timeout_at(deadline, sleep(pause)).await.is_err() {
                 return Ok(response);
             }
             is_retry = true;
         }
-        Ok(Response::Locked)
     }
 
     /// Whether no connection is lost.

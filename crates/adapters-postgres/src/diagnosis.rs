@@ -18,8 +18,7 @@ use animal_store_app::Finding;
 use tokio_postgres::Client;
 
 use self::findings::{
-    COPY, DURABILITY, PERMISSIONS, REPLICATION, REVOCATIONS, ROLE, ROWS, SEQUENCE, no_problem,
-    problem,
+    COPY, DURABILITY, PERMISSIONS, REPLICATION, REVOCATIONS, ROLE, ROWS, SEQUENCE,
 };
 use crate::{
     MigrationError, Migrations, PgEndpoint, PostgresSettings, SchemaMode,
@@ -68,6 +67,8 @@ const FOR_REVOCATIONS: [(&str, &str); 7] = [
 struct Check {
     subject: &'static str,
     query: String,
+    /// Returns what they mean.
+    finding: fn(&[String]) -> Finding,
 }
 
 /// Examines a database for an instance. `direct` leads to the same database for migrations. The number of statements is
@@ -112,10 +113,10 @@ pub async fn diagnose(
         let has_administrator = !direct.has_user_of(endpoint);
         checks.extend(checks_of_tables(has_api_keys, has_administrator));
     }
-    for Check { subject, query } in checks {
-        match within(settings.timeout, texts(client, &query)).await {
-            Ok(problems) if problems.is_empty() => findings.push(no_problem(subject)),
-            Ok(problems) => findings.push(problem(subject, &problems)),
+    for check in checks {
+        let subject = check.subject;
+        match within(settings.timeout, texts(client, &check.query)).await {
+            Ok(problems) => findings.push((check.finding)(&problems)),
             Err(error) if client.is_closed() || matches!(error, ConnectionError::NoResponse) => {
                 let advice =
                     "check the load of PostgreSQL and the network, and run the command again";
@@ -143,10 +144,10 @@ async fn connect(
 
 fn checks() -> Vec<Check> {
     vec![
-        Check::new(ROLE, READ_ONLY_REASON),
-        Check::new(DURABILITY, NOT_DURABLE),
-        Check::new(REPLICATION, ASYNCHRONOUS),
-        Check::new(COPY, UNFINISHED),
+        Check::new(ROLE, READ_ONLY_REASON, findings::role),
+        Check::new(DURABILITY, NOT_DURABLE, findings::durability),
+        Check::new(REPLICATION, ASYNCHRONOUS, findings::replication),
+        Check::new(COPY, UNFINISHED, findings::copy),
     ]
 }
 
@@ -156,17 +157,25 @@ fn checks_of_tables(has_api_keys: bool, has_administrator: bool) -> Vec<Check> {
     if has_api_keys {
         needed.extend(FOR_API_KEYS);
         let superfluous = superfluous_permissions(&FOR_REVOCATIONS, has_administrator);
-        checks.push(Check::new(REVOCATIONS, superfluous));
+        checks.push(Check::new(REVOCATIONS, superfluous, findings::revocations));
     }
-    checks.push(Check::new(PERMISSIONS, missing_permissions(&needed)));
-    checks.push(Check::new(ROWS, ROW_SECURITY));
+    let missing = missing_permissions(&needed);
+    checks.push(Check::new(PERMISSIONS, missing, findings::permissions));
+    checks.push(Check::new(ROWS, ROW_SECURITY, findings::rows));
     checks
 }
 
 impl Check {
-    fn new(subject: &'static str, query: impl Into<String>) -> Self {
-        let query = query.into();
-        Self { subject, query }
+    fn new(
+        subject: &'static str,
+        query: impl Into<String>,
+        finding: fn(&[String]) -> Finding,
+    ) -> Self {
+        Self {
+            subject,
+            query: query.into(),
+            finding,
+        }
     }
 }
 
@@ -190,8 +199,7 @@ async fn pooler_finding(
 /// A user of the instances may not read every sequence.
 async fn sequence_finding(migrations: &Migrations) -> Finding {
     match migrations.sequence_problems().await {
-        Ok(problems) if problems.is_empty() => no_problem(SEQUENCE),
-        Ok(problems) => problem(SEQUENCE, &problems),
+        Ok(problems) => findings::sequence(&problems),
         Err(error) => not_examined(SEQUENCE, &error),
     }
 }

@@ -50,24 +50,23 @@ pub(crate) async fn prepare_schema(
             SchemaMode::Migrate => migrations.run().await.map(drop),
             SchemaMode::Check => migrations.check().await,
         };
-        let Err(error) = attempt else { break };
-        let decides = match error {
-            MigrationError::Locked(_) | MigrationError::TablesInUse(_) => None,
-            _ => start_error.take(),
-        };
+        let Err(mut error) = attempt else { break };
+        let is_of_another = matches!(
+            error,
+            MigrationError::Locked(_) | MigrationError::TablesInUse(_)
+        );
         let ends_start = settings.required_at_start || matches!(error, MigrationError::Unusable(_));
-        let error = match decides {
-            Some(start) if ends_start => match start.send(error) {
+        // Without its sender, the start goes on.
+        if !is_of_another
+            && let Some(start) = start_error.take()
+            && ends_start
+        {
+            match start.send(error) {
                 Ok(()) => return,
                 // The start has timed out.
-                Err(unsent) => unsent,
-            },
-            undecided => {
-                // Without its sender, the start goes on during the pause.
-                drop(undecided);
-                error
+                Err(unsent) => error = unsent,
             }
-        };
+        }
         let starting = start_error
             .as_ref()
             .is_some_and(|start_error| !start_error.is_closed());

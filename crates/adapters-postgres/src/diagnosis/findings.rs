@@ -1,4 +1,4 @@
-//! What the problems of a subject mean, and what to do about them.
+//! What the problems of a subject mean, and what to do about them. No problem means that all is well.
 
 use animal_store_app::Finding;
 
@@ -13,75 +13,91 @@ pub(super) const ROWS: &str = "postgres.row_security";
 pub(super) const SEQUENCE: &str = "postgres.sequence";
 pub(super) const REVOCATIONS: &str = "postgres.revocations";
 
-/// Returns the finding about a subject without a problem.
-pub(super) fn no_problem(subject: &'static str) -> Finding {
-    let found = match subject {
-        COPY => return Finding::copy(subject, false),
-        ROLE => "primary",
-        DURABILITY => "a crash loses no pet",
-        REPLICATION => "commits wait for a standby, or none is connected",
-        ROWS => "no policy applies to the user",
-        SEQUENCE => "none that the user may read is behind the greatest id",
-        REVOCATIONS => "the user cannot hold up a revocation",
-        _ => "pets can be read and added",
-    };
-    Finding::ok(subject, found)
+pub(super) fn role(problems: &[String]) -> Finding {
+    if problems.is_empty() {
+        return Finding::ok(ROLE, "primary");
+    }
+    let found = problems.join(", ") + ": creates get 503";
+    let advice = "connect to the primary, for example with all hosts in the URL; default_transaction_read_only must \
+                  be off";
+    Finding::error(ROLE, found, advice)
 }
 
-/// Returns the finding about a subject with these problems.
-pub(super) fn problem(subject: &'static str, problems: &[String]) -> Finding {
-    let found = problems.join(", ");
-    let statements = problems.join("; ");
-    match subject {
-        COPY => Finding::copy(subject, true),
-        ROLE => {
-            let advice = "connect to the primary, for example with all hosts in the URL; \
-                          default_transaction_read_only must be off";
-            Finding::error(subject, found + ": creates get 503", advice)
-        }
-        DURABILITY => {
-            let advice = format!("set {} = on", problems.join(" = on, "));
-            if problems == ["synchronous_commit"] {
-                let found =
-                    format!("off: {found}; a crash can lose pets that were confirmed with 201");
-                Finding::warning(subject, found, advice)
-            } else {
-                let found =
-                    format!("off: {found}; a crash of the machine can destroy the database");
-                Finding::error(subject, found, advice)
-            }
-        }
-        REPLICATION => {
-            let found = found
-                + ": a fail-over can lose pets that were confirmed with 201, and use their ids again";
-            let advice = "see \"Fail-over\" in docs/operations/postgresql.md";
-            Finding::warning(subject, found, advice)
-        }
-        ROWS => {
-            let advice = "row level security is not supported: run ALTER TABLE … DISABLE ROW LEVEL SECURITY for each \
-                          of them, or ALTER ROLE … BYPASSRLS";
-            let found = format!("policies apply to {found}: requests get 503");
-            Finding::error(subject, found, advice)
-        }
-        SEQUENCE => {
-            let advice = "run `animal-store migrate` as the owner of the tables; or, while nothing is added: \
-                          SELECT setval('pets_id_seq', greatest(nextval('pets_id_seq'), (SELECT max(id) FROM pets))), \
-                          and likewise for api_key_changes";
-            Finding::error(subject, found, advice)
-        }
-        REVOCATIONS if problems == [OWNS_TABLES] => Finding::ok(subject, found),
-        REVOCATIONS => {
-            let advice = "after the last instance of an older version has stopped, run these statements as the owner \
-                          of the tables (what the user has by a role or as PUBLIC, revoke there); commands that change \
-                          keys need another user (storage.postgres.migrate_url)";
-            let found = format!("the user can hold up revocations of API keys: {statements}");
-            Finding::warning(subject, found, advice)
-        }
-        _ => {
-            let advice = "run these statements as the owner of the tables; if a table is not found, check the \
-                          search_path, and the permission USAGE on the schema of the tables";
-            let found = format!("the user lacks permissions: {statements}");
-            Finding::error(subject, found, advice)
-        }
+pub(super) fn durability(problems: &[String]) -> Finding {
+    if problems.is_empty() {
+        return Finding::ok(DURABILITY, "a crash loses no pet");
     }
+    let off = format!("off: {}", problems.join(", "));
+    let advice = format!("set {} = on", problems.join(" = on, "));
+    if problems == ["synchronous_commit"] {
+        let found = off + "; a crash can lose pets that were confirmed with 201";
+        Finding::warning(DURABILITY, found, advice)
+    } else {
+        let found = off + "; a crash of the machine can destroy the database";
+        Finding::error(DURABILITY, found, advice)
+    }
+}
+
+pub(super) fn replication(problems: &[String]) -> Finding {
+    if problems.is_empty() {
+        let found = "commits wait for a standby, or none is connected";
+        return Finding::ok(REPLICATION, found);
+    }
+    let found = problems.join(", ")
+        + ": a fail-over can lose pets that were confirmed with 201, and use their ids again";
+    let advice = "see \"Fail-over\" in docs/operations/postgresql.md";
+    Finding::warning(REPLICATION, found, advice)
+}
+
+pub(super) fn copy(problems: &[String]) -> Finding {
+    Finding::copy(COPY, !problems.is_empty())
+}
+
+pub(super) fn permissions(problems: &[String]) -> Finding {
+    if problems.is_empty() {
+        return Finding::ok(PERMISSIONS, "pets can be read and added");
+    }
+    let found = format!("the user lacks permissions: {}", problems.join("; "));
+    let advice = "run these statements as the owner of the tables; if a table is not found, check the search_path, and \
+                  the permission USAGE on the schema of the tables";
+    Finding::error(PERMISSIONS, found, advice)
+}
+
+pub(super) fn rows(problems: &[String]) -> Finding {
+    if problems.is_empty() {
+        return Finding::ok(ROWS, "no policy applies to the user");
+    }
+    let tables = problems.join(", ");
+    let found = format!("policies apply to {tables}: requests get 503");
+    let advice = "row level security is not supported: run ALTER TABLE … DISABLE ROW LEVEL SECURITY for each of them, \
+                  or ALTER ROLE … BYPASSRLS";
+    Finding::error(ROWS, found, advice)
+}
+
+pub(super) fn sequence(problems: &[String]) -> Finding {
+    if problems.is_empty() {
+        return Finding::ok(
+            SEQUENCE,
+            "none that the user may read is behind the greatest id",
+        );
+    }
+    let advice = "run `animal-store migrate` as the owner of the tables; or, while nothing is added: SELECT \
+                  setval('pets_id_seq', greatest(nextval('pets_id_seq'), (SELECT max(id) FROM pets))), and likewise \
+                  for api_key_changes";
+    Finding::error(SEQUENCE, problems.join(", "), advice)
+}
+
+pub(super) fn revocations(problems: &[String]) -> Finding {
+    if problems.is_empty() {
+        return Finding::ok(REVOCATIONS, "the user cannot hold up a revocation");
+    }
+    if problems == [OWNS_TABLES] {
+        return Finding::ok(REVOCATIONS, OWNS_TABLES);
+    }
+    let statements = problems.join("; ");
+    let found = format!("the user can hold up revocations of API keys: {statements}");
+    let advice = "after the last instance of an older version has stopped, run these statements as the owner of the \
+                  tables (what the user has by a role or as PUBLIC, revoke there); commands that change keys need \
+                  another user (storage.postgres.migrate_url)";
+    Finding::warning(REVOCATIONS, found, advice)
 }

@@ -106,11 +106,11 @@ impl ReadSession {
             let _ = lists.as_mut().now_or_never();
             let _ = lists_by_status.as_mut().now_or_never();
         }
-        let mut silence = Silence(limit);
+        let mut timeout = ResponseTimeout(limit);
         [
-            silence.end(gets).await,
-            silence.end(lists).await,
-            silence.end(lists_by_status).await,
+            timeout.wait_for(gets).await,
+            timeout.wait_for(lists).await,
+            timeout.wait_for(lists_by_status).await,
         ]
     }
 
@@ -211,12 +211,11 @@ impl ReadSession {
     }
 }
 
-/// Longest silence of a connection. After it, no other response is awaited.
-struct Silence(Duration);
+/// Timeout for the next response. After one that does not come, no other is awaited.
+struct ResponseTimeout(Duration);
 
-impl Silence {
-    /// Waits for a response.
-    async fn end(
+impl ResponseTimeout {
+    async fn wait_for(
         &mut self,
         mut response: Pin<&mut MaybeDone<impl Future<Output = Loaded<Error>>>>,
     ) -> Loaded<ConnectionError> {
