@@ -257,11 +257,13 @@ fn a_store_in_a_folder_that_others_may_write_is_used_with_a_warning_and_a_findin
     if is_not_root() {
         return;
     }
-    let folder = Folder::new(STORE, 0o777);
+    let folder = Folder::new(STORE, 0o755);
     folder.store(STORE, STORE, 0o600);
-    let listed = folder.run(STORE, "keys list");
+    give(folder.0.path(), STORE, STORE, 0o777);
+    // A configuration in this folder is refused.
+    let listed = folder.run(STORE, "keys list --config /dev/null");
     listed.assert_code(0).assert_has("WARN");
     listed.assert_has("(mode 777)");
-    let examined = folder.run(STORE, "doctor");
+    let examined = folder.run(STORE, "doctor --config /dev/null");
     examined.assert_has("warning  sqlite.permissions  other users can write to");
 }
