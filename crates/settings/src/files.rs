@@ -1,7 +1,8 @@
 //! The files that settings name, and the secrets in them.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
+use animal_store_small_files::read_text;
 use secrecy::SecretString;
 
 use crate::{
@@ -62,7 +63,7 @@ impl Values {
     fn read_file(&mut self, name: &str, has_secrets: bool) -> Option<String> {
         let path = self.text(name).to_owned();
         self.judge(Path::new(&path), has_secrets);
-        let content = fs::read_to_string(&path);
+        let content = read_text(Path::new(&path));
         // A URL can contain a password.
         let named = if path.contains("://") {
             "a URL, not a file"

@@ -2,11 +2,11 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    fs,
     io::ErrorKind,
     path::{Path, PathBuf},
 };
 
+use animal_store_small_files::read_text;
 use toml::de::{DeArray, DeTable, DeValue};
 
 use crate::{Schema, Values, values::DEFAULT};
@@ -56,7 +56,7 @@ impl Schema {
 
 fn add_file(values: &mut Values, path: &Path) {
     values.judge(path, false);
-    let added = match fs::read_to_string(path) {
+    let added = match read_text(path) {
         Ok(text) => File { path, text }.add_to(values),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
             let advice =

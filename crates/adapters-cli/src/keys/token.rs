@@ -43,13 +43,14 @@ pub(super) fn print_token(key: &ApiKey, token: &ApiToken) -> anyhow::Result<()> 
     })
 }
 
-/// Reads one token from standard input, with or without a line end.
+/// Reads one token from standard input, with or without a byte order mark and a line end.
 pub(super) fn read_token() -> anyhow::Result<ApiToken> {
     let mut text = String::new();
     let mut input = io::stdin().lock().take(4096);
     let read = input.read_to_string(&mut text);
     read.context("cannot read the token")?;
-    let token = text.strip_suffix('\n').unwrap_or(&text);
+    let token = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let token = token.strip_suffix('\n').unwrap_or(token);
     let token = token.strip_suffix('\r').unwrap_or(token);
     let token = ApiToken::parse(token.into());
     let token = token.context("standard input does not contain a valid token")?;

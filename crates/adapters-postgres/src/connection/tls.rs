@@ -1,7 +1,8 @@
 //! TLS connections, with libpq's levels of certificate checks.
 
-use std::{fs, sync::Arc};
+use std::{path::Path, sync::Arc};
 
+use animal_store_small_files::read;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
     client::{
@@ -49,7 +50,8 @@ fn load(source: &str) -> Result<RootCertStore, String> {
     let certificates = if source == "system" {
         rustls_native_certs::load_native_certs().certs
     } else {
-        let text = fs::read(source).map_err(|error| format!("{source} cannot be read: {error}"))?;
+        let text =
+            read(Path::new(source)).map_err(|error| format!("{source} cannot be read: {error}"))?;
         let certificates = CertificateDer::pem_slice_iter(&text).collect::<Result<_, _>>();
         certificates.map_err(|error| format!("{source} is not valid PEM: {error}"))?
     };

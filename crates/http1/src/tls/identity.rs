@@ -5,12 +5,13 @@
 mod tests;
 
 use std::{
-    fmt, fs,
+    fmt,
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use animal_store_small_files::read_regular;
 use rustls::{
     Error, RootCertStore, ServerConfig,
     crypto::ring,
@@ -188,7 +189,7 @@ fn end(certificate: &Certificate) -> Duration {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
-    fs::read(path).map_err(|error| format!("{} cannot be read: {error}", path.display()))
+    read_regular(path).map_err(|error| format!("{} cannot be read: {error}", path.display()))
 }
 
 fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {

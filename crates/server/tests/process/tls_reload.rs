@@ -11,10 +11,10 @@ const REPLACED: &str = "the TLS certificate was replaced";
 const UNUSABLE: &str = "the files of http.tls cannot be used, the certificate in use stays";
 
 #[track_caller]
-fn assert_once(exited: &Exited, level: &str, text: &str) {
+fn assert_count(exited: &Exited, level: &str, text: &str, count: usize) {
     let mut events = exited.events();
     events.retain(|event| event["level"] == level && event["message"].to_string().contains(text));
-    assert_eq!(events.len(), 1, "{exited:?}");
+    assert_eq!(events.len(), count, "{exited:?}");
 }
 
 /// The unit test of `certificates` has the order of the readings. A link leads to the folder of the certificates.
@@ -64,6 +64,13 @@ fn a_broken_pair_keeps_the_certificate_until_another_one_replaces_it_and_an_open
     assert!(event["reason"].to_string().contains(reason), "{event}");
     assert_signed_by("first-authority.pem");
 
+    let piped = new_folder("piped");
+    let pipe = piped.join("server.pem");
+    let made = Command::new("mkfifo").arg(pipe).status();
+    assert!(made.expect("mkfifo runs").success());
+    switch_to("piped");
+    running.wait_for_text("server.pem cannot be read: it is not a regular file");
+
     Certificates::make(&new_folder("other"));
     switch_to("other");
     let event = running.wait_for_event(REPLACED);
@@ -75,6 +82,6 @@ fn a_broken_pair_keeps_the_certificate_until_another_one_replaces_it_and_an_open
     switch_to("expired");
     running.wait_for_log(|event| event["message"] == REPLACED && event["expires"] != expires);
     let exited = running.terminate();
-    assert_once(&exited, "ERROR", UNUSABLE);
-    assert_once(&exited, "WARN", "has expired");
+    assert_count(&exited, "ERROR", UNUSABLE, 2);
+    assert_count(&exited, "WARN", "has expired", 1);
 }

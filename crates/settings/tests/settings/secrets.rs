@@ -12,7 +12,7 @@ fn tokens_of(sources: &Sources) -> Option<String> {
 #[test]
 fn a_secret_can_be_in_a_variable_a_list_or_a_file() {
     let list = file("[keys]\ntokens = ['a', 'b']\n");
-    let secret = file("a\nb\n");
+    let secret = file("\u{feff}a\nb\n");
     let path = secret.path().to_str().unwrap();
     let named = in_environment(&[("SHOP_KEYS__TOKENS_FILE", path)]);
     let variable = in_environment(&[("SHOP_KEYS__TOKENS", " a, b,,")]);
@@ -49,6 +49,7 @@ fn a_file_with_a_secret_that_cannot_be_used_is_one_error_with_its_path_and_its_s
     for (path, reason) in [
         ("/nowhere/secret", "No such file"),
         ("/", "Is a directory"),
+        ("/dev/zero", "it is larger than 1 MiB"),
         ("", "No such file"),
         (empty.path().to_str().unwrap(), "is empty"),
         (blank.path().to_str().unwrap(), "is empty"),

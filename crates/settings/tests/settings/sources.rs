@@ -72,6 +72,10 @@ fn a_file_that_cannot_be_read_is_reported_without_its_text() {
             ": cannot be read: No such file or directory (os error 2)",
         ),
         (
+            Path::new("/dev/zero"),
+            ": cannot be read: it is larger than 1 MiB",
+        ),
+        (
             open.path(),
             ": TOML parse error at line 3, column 22: unclosed array, expected `]`",
         ),

@@ -217,6 +217,7 @@ fn authorities_that_cannot_be_read_are_an_error() {
     std::fs::write(other.path(), "top-secret").unwrap();
     for (file, reason) in [
         ("/nowhere", "No such file"),
+        ("/dev/zero", "it is larger than 1 MiB"),
         (other.path().to_str().unwrap(), "no certificate"),
     ] {
         let url = format!("postgres://localhost/animals?sslmode=verify-ca&sslrootcert={file}");

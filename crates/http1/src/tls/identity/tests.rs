@@ -1,6 +1,7 @@
-use std::process::Command;
+use std::{fs, process::Command};
 
 use animal_store_test_servers::Certificates;
+use nix::{sys::stat::Mode, unistd::mkfifo};
 use tempfile::TempDir;
 
 use super::*;
@@ -62,8 +63,8 @@ fn a_file_that_cannot_be_used_is_named_with_the_reason_and_without_its_text() {
             "Certificate: …server-key.pem has no valid certificate in PEM",
         ),
         (
-            certificate(Path::new("/dev/null")),
-            "Certificate: /dev/null has no valid certificate in PEM",
+            certificate(&write("empty", "")),
+            "Certificate: …empty has no valid certificate in PEM",
         ),
         (certificate(&chain), "Certificate: …chain is not valid: "),
         (
@@ -115,6 +116,19 @@ fn a_file_that_cannot_be_used_is_named_with_the_reason_and_without_its_text() {
             "{text}"
         );
     }
+}
+
+#[test]
+fn a_pipe_is_refused_without_a_wait_for_its_writer() {
+    let folder = TempDir::new().unwrap();
+    let pipe = folder.path().join("pipe");
+    mkfifo(&pipe, Mode::S_IRWXU).unwrap();
+    let files = TlsFiles {
+        certificate: pipe,
+        ..files(&Certificates::make(folder.path()))
+    };
+    let reason = files.load().unwrap_err().to_string();
+    assert!(reason.ends_with("pipe cannot be read: it is not a regular file"));
 }
 
 #[test]
