@@ -7,7 +7,7 @@ mod tests;
 
 use std::{
     fs::{File, OpenOptions},
-    io::{self, ErrorKind, Read},
+    io::{self, Read},
     os::unix::fs::OpenOptionsExt,
     path::Path,
 };
@@ -15,10 +15,10 @@ use std::{
 use nix::fcntl::OFlag;
 
 /// Size of the largest file. A bundle of every public authority has a fifth of it.
-const MAX_BYTES: u64 = 1024 * 1024;
+const MAX_BYTES: u64 = 1_048_576;
 
 /// Most files are smaller.
-const USUAL_BYTES: usize = 64 * 1024;
+const USUAL_BYTES: usize = 65_536;
 
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
@@ -27,7 +27,8 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 /// # Errors
 /// If it cannot be read, or is larger than 1 MiB.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
-    read_open(File::open(path)?)
+    let file = File::open(path)?;
+    read_open(file)
 }
 
 /// The same as [`read`], for a text.
@@ -35,9 +36,10 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// # Errors
 /// If it cannot be read, is larger than 1 MiB, or is not UTF-8.
 pub fn read_text(path: &Path) -> io::Result<String> {
+    let content = read(path)?;
+    let text = String::from_utf8(content);
     // The error of the conversion has the text, which can be a secret.
-    String::from_utf8(read(path)?)
-        .map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is not UTF-8"))
+    text.map_err(|_| io::Error::other("it is not UTF-8"))
 }
 
 /// The same as [`read`], for a file that is read again and again: it never waits, because a pipe is an error.
@@ -45,11 +47,15 @@ pub fn read_text(path: &Path) -> io::Result<String> {
 /// # Errors
 /// If it cannot be read, is larger than 1 MiB, or is not a regular file.
 pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
-    let mut options = OpenOptions::new();
-    options.read(true).custom_flags(OFlag::O_NONBLOCK.bits());
-    let file = options.open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
+    let flags = OFlag::O_NONBLOCK;
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits())
+        .open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        let error = io::Error::other("it is not a regular file");
+        return Err(error);
     }
     read_open(file)
 }
@@ -57,9 +63,12 @@ pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
 fn read_open(file: File) -> io::Result<Vec<u8>> {
     // A buffer that grows would leave copies of a secret.
     let mut content = Vec::with_capacity(USUAL_BYTES);
-    file.take(MAX_BYTES + 1).read_to_end(&mut content)?;
-    if content.len() as u64 > MAX_BYTES {
-        return Err(io::Error::other("it is larger than 1 MiB"));
+    let mut file = file.take(MAX_BYTES + 1);
+    file.read_to_end(&mut content)?;
+    let size = content.len() as u64;
+    if size > MAX_BYTES {
+        let error = io::Error::other("it is larger than 1 MiB");
+        return Err(error);
     }
     if content.starts_with(BYTE_ORDER_MARK) {
         content.drain(..BYTE_ORDER_MARK.len());
