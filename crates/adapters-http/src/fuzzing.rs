@@ -1,5 +1,5 @@
-//! What the fuzz targets in `fuzz/` call, compiled only for them (`cfg(fuzzing)`) and for lints: parsers of untrusted
-//! bytes, which are private otherwise. Errors are reduced to the texts that a target checks.
+//! What the fuzz targets in `fuzz/` call, compiled only for them (feature `fuzzing`): parsers of untrusted bytes, which
+//! are private otherwise. Errors are reduced to the texts that a target checks.
 
 use actix_web::http::header::HeaderMap;
 use animal_store_app::{ApiKeyId, ApiToken, IdempotencyKey};

@@ -16,7 +16,7 @@ mod compression;
 mod content_type;
 mod error;
 mod explorer;
-#[cfg(any(fuzzing, clippy))]
+#[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod header_lists;
 mod health;

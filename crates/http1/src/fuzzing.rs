@@ -1,4 +1,4 @@
-//! What the fuzz targets in `fuzz/` call, compiled only for them (`cfg(fuzzing)`) and for lints.
+//! What the fuzz targets in `fuzz/` call, compiled only for them (feature `fuzzing`).
 
 use std::sync::Arc;
 

@@ -22,7 +22,7 @@ mod bodies;
 mod connection;
 mod exchange;
 mod framing;
-#[cfg(any(fuzzing, clippy))]
+#[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod heads;
 mod limits;

@@ -69,7 +69,7 @@ impl PgEndpoint {
     ///
     /// # Errors
     /// See [`PgEndpointError`].
-    #[cfg(any(fuzzing, clippy))]
+    #[cfg(feature = "fuzzing")]
     pub fn shown(url: &str) -> Result<[String; 2], PgEndpointError> {
         let configs = url::parse(url)?.configs;
         Ok([address(&configs), login(&configs)])
