@@ -1,4 +1,7 @@
-use std::fs::{create_dir, write};
+use std::{
+    fs::{create_dir, write},
+    thread,
+};
 
 use nix::{sys::stat::Mode, unistd::mkfifo};
 use tempfile::tempdir;
@@ -62,4 +65,25 @@ fn a_regular_file_is_read_without_a_wait_for_the_writer_of_a_pipe() {
         let reason = read_regular(path).unwrap_err().to_string();
         assert_eq!(reason, "it is not a regular file");
     }
+}
+
+#[test]
+fn a_pipe_is_read_to_the_end_of_a_writer_that_comes_later() {
+    let folder = tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    mkfifo(&pipe, Mode::S_IRWXU).unwrap();
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| read(&pipe));
+        write(&pipe, "first").unwrap();
+        assert_eq!(reader.join().unwrap().unwrap(), b"first");
+    });
+}
+
+#[test]
+fn a_pipe_without_a_writer_is_an_error_in_time() {
+    let folder = tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    mkfifo(&pipe, Mode::S_IRWXU).unwrap();
+    let reason = read_waiting(&pipe, 1).unwrap_err().to_string();
+    assert_eq!(reason, "nothing was written to it in time");
 }
