@@ -106,7 +106,6 @@ fn duration(ticks: u64) -> Duration {
 mod tests {
     use std::{
         fs::File,
-        str::FromStr,
         time::{SystemTime, UNIX_EPOCH},
     };
 
@@ -120,96 +119,57 @@ mod tests {
         commit: "4375996f2",
     };
 
-    #[track_caller]
-    fn value<T: FromStr>(registry: &Registry, series: &str) -> T {
+    /// The exposition of the metrics, with this number of dropped lines.
+    fn exposition(dropped_lines: u64) -> String {
+        let mut registry = Registry::default();
+        let dropped = Counter::default();
+        register(&mut registry, BUILD, dropped.clone());
+        dropped.inc_by(dropped_lines);
         let mut text = String::new();
-        encode(&mut text, registry).expect("a String does not fail");
-        sample(&text, series)
+        encode(&mut text, &registry).expect("a String does not fail");
+        text
     }
 
     #[test]
     fn the_values_of_the_process_are_those_of_the_kernel() {
-        let mut registry = Registry::default();
-        register(&mut registry, BUILD, Counter::default());
+        // Other tests of this process open some as well.
+        let _files = [(); 200].map(|()| File::open("/dev/null").expect("a file"));
+        let text = exposition(3);
 
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .expect("after 1970")
-            .as_secs_f64();
-        let age = now - value::<f64>(&registry, "process_start_time_seconds");
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.expect("after 1970").as_secs_f64();
+        let age = now - sample::<f64>(&text, "process_start_time_seconds");
         assert!((-2.0..600.0).contains(&age), "{age}");
-        let resident: u64 = value(&registry, "process_resident_memory_bytes");
-        let allowed = resident / 2..resident * 2;
-        let listed = Process::myself()
-            .and_then(|process| process.statm())
-            .expect("the memory of this process");
-        assert!(
-            allowed.contains(&(listed.resident * page_size())),
-            "{resident}"
-        );
-        assert_eq!(
-            value::<u64>(&registry, "process_max_fds"),
-            Resource::NOFILE.get_soft().expect("a limit")
-        );
+        let resident: u64 = sample(&text, "process_resident_memory_bytes");
+        let memory = Process::myself().and_then(|process| process.statm());
+        let listed = memory.expect("the memory of this process").resident * page_size();
+        assert!((resident / 2..resident * 2).contains(&listed), "{resident}");
+        let limit = Resource::NOFILE.get_soft().expect("a limit");
+        assert_eq!(sample::<u64>(&text, "process_max_fds"), limit);
+        let open: usize = sample(&text, "process_open_fds");
+        assert!((200..1000).contains(&open), "{open}");
+        let build = r#"animal_store_build_info{version="1.2.3",commit="4375996f2"}"#;
+        assert_eq!(sample::<u64>(&text, build), 1);
+        let dropped = "animal_store_log_lines_dropped_total";
+        assert_eq!(sample::<u64>(&text, dropped), 3);
     }
 
     #[test]
     fn cpu_time_is_that_of_the_kernel() {
-        let mut registry = Registry::default();
-        register(&mut registry, BUILD, Counter::default());
         let kernel = || {
-            let stat = Process::myself()
-                .and_then(|process| process.stat())
-                .expect("the state of this process");
+            let stat = Process::myself().and_then(|process| process.stat());
+            let stat = stat.expect("the state of this process");
             [stat.utime, stat.stime]
         };
         // Each call takes some time in both modes.
         let mut times = (0..100_000).map(|_| kernel());
-        let earlier = times
-            .find(|time| time.iter().all(|mode| *mode > 0))
-            .expect("ticks in both modes");
-        let shown: f64 = value(&registry, "process_cpu_seconds_total");
-        let [earlier, later] =
-            [earlier, kernel()].map(|modes| duration(modes.iter().sum()).as_secs_f64());
-        assert!(
-            (earlier..=later).contains(&shown),
-            "{earlier} {shown} {later}"
-        );
-    }
-
-    #[test]
-    fn ticks_are_a_fraction_of_a_second() {
-        assert_eq!(
-            duration(ticks_per_second() * 5 / 2),
-            Duration::from_millis(2500)
-        );
-    }
-
-    #[test]
-    fn open_descriptors_are_counted() {
-        let mut registry = Registry::default();
-        register(&mut registry, BUILD, Counter::default());
-        let _files = [(); 200].map(|()| File::open("/dev/null").expect("a file"));
-        // Other tests of this process open some as well.
-        let open: usize = value(&registry, "process_open_fds");
-        assert!((200..1000).contains(&open), "{open}");
-    }
-
-    #[test]
-    fn the_version_and_the_dropped_lines_of_the_log_are_shown() {
-        let mut registry = Registry::default();
-        let dropped = Counter::default();
-        register(&mut registry, BUILD, dropped.clone());
-        dropped.inc_by(3);
-
-        let build = format!(
-            "animal_store_build_info{{version=\"{}\",commit=\"{}\"}}",
-            BUILD.version, BUILD.commit
-        );
-        assert_eq!(value::<u64>(&registry, &build), 1);
-        assert_eq!(
-            value::<u64>(&registry, "animal_store_log_lines_dropped_total"),
-            3
-        );
+        let earlier = times.find(|modes| modes.iter().all(|ticks| *ticks > 0));
+        let earlier = earlier.expect("ticks in both modes");
+        let shown: f64 = sample(&exposition(0), "process_cpu_seconds_total");
+        let [earlier, later] = [earlier, kernel()].map(|modes| duration(modes.iter().sum()));
+        let expected = earlier.as_secs_f64()..=later.as_secs_f64();
+        assert!(expected.contains(&shown), "{expected:?} {shown}");
+        let ticks = ticks_per_second() * 5 / 2;
+        assert_eq!(duration(ticks), Duration::from_millis(2500));
     }
 }

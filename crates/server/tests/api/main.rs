@@ -1,11 +1,10 @@
 //! What needs the whole server over a real socket: bytes, connections and their end, the order of checks, and once for
 //! each operation and storage that it is connected.
 //!
-//! The tests of `adapters-http` own the tables of valid and invalid values. Only the tests under [`storage`] depend on
-//! the storage backend, which `TEST_STORAGE_BACKEND` names (`memory` by default).
+//! The tests of `adapters-http` own the tables of valid and invalid values, the contract suites of `app` those of each
+//! storage. Pets are in memory here; the tests of the program have them in SQLite and PostgreSQL.
 
 mod authentication;
-mod backend;
 mod bounds;
 mod check_order;
 mod compression;

@@ -48,6 +48,16 @@ pub(crate) fn post(name: &str) -> String {
     )
 }
 
+/// The same in chunks, with extensions, and with a trailer, which is neither a header nor a request.
+pub(crate) fn post_chunked(name: &str) -> String {
+    let body = pet(name);
+    let (left, right) = body.split_at(9);
+    let chunk = |text: &str| format!("{:x};extension=\"a;b\"\r\n{text}\r\n", text.len());
+    let head = post_head("Transfer-Encoding: chunked\r\n");
+    let trailer = "Content-Length: 99\r\nAuthorization: Bearer none\r\n";
+    head + &chunk(left) + &chunk(right) + "0;last\r\n" + trailer + "\r\n"
+}
+
 /// A complete POST request that must never be carried out.
 pub(crate) fn smuggled() -> String {
     post("Smuggled")

@@ -6,68 +6,51 @@ use std::{io::Write, thread};
 use crate::prelude::*;
 
 /// An upload that is refused before it ends.
-#[derive(Debug, Clone, Copy)]
 struct Upload {
     status: u16,
-    /// What the head has, in place of what.
-    head: [&'static str; 2],
-    is_chunked: bool,
+    bytes: Vec<u8>,
 }
 
-/// Each reason, with the length of the body and in chunks.
-fn uploads() -> Vec<Upload> {
+/// An upload for each reason, with the length of the body and in chunks. The body consists of requests that would create
+/// a pet.
+fn uploads(length: usize) -> Vec<Upload> {
+    let body = smuggled().repeat(length / smuggled().len());
+    let chunk = |bytes: &[u8]| {
+        let text = str::from_utf8(bytes).expect("ASCII");
+        format!("{:x}\r\n{text}\r\n", bytes.len())
+    };
+    let chunks: Vec<_> = body.as_bytes().chunks(50_000).map(chunk).collect();
+    let whole = post_head(&format!("Content-Length: {}\r\n", body.len())) + &body;
+    let chunked = post_head("Transfer-Encoding: chunked\r\n") + &chunks.concat() + "0\r\n\r\n";
     let mut uploads = Vec::new();
-    for (status, head) in [
-        (401, ["X-Authorization", "Authorization"]),
-        (413, ["", ""]),
-        (415, ["text/plain", "application/json"]),
-    ] {
-        uploads.extend([false, true].map(|is_chunked| Upload {
-            status,
-            head,
-            is_chunked,
-        }));
+    for request in [whole, chunked] {
+        for (status, old, new) in [
+            (401, "Authorization", "X-Authorization"),
+            (413, "", ""),
+            (415, "application/json", "text/plain"),
+        ] {
+            let bytes = request.replacen(old, new, 1).into_bytes();
+            uploads.push(Upload { status, bytes });
+        }
     }
     uploads
-}
-
-impl Upload {
-    /// The request, whose body consists of requests that would create a pet.
-    fn bytes(self, length: usize) -> Vec<u8> {
-        let body = smuggled().repeat(length / smuggled().len());
-        let [new, old] = self.head;
-        let with_head = |lines: &str| post_head(lines).replacen(old, new, 1).into_bytes();
-        if !self.is_chunked {
-            let mut bytes = with_head(&format!("Content-Length: {}\r\n", body.len()));
-            bytes.extend(body.into_bytes());
-            return bytes;
-        }
-        let mut bytes = with_head("Transfer-Encoding: chunked\r\n");
-        for chunk in body.as_bytes().chunks(50_000) {
-            let size = format!("{:x}\r\n", chunk.len());
-            bytes.extend([size.as_bytes(), chunk, b"\r\n"].concat());
-        }
-        bytes.extend_from_slice(b"0\r\n\r\n");
-        bytes
-    }
 }
 
 #[test]
 fn a_client_that_reads_while_it_uploads_sees_the_refusal() {
     let app = TestApp::start();
-    for upload in uploads() {
+    // Larger than a body may be, and smaller than the input that is dropped.
+    for Upload { status, bytes } in uploads(512 * 1024) {
         let mut connection = app.connect();
         let mut sender = connection.sender();
-        // Larger than a body may be, and smaller than the input that is dropped.
-        let bytes = upload.bytes(512 * 1024);
         let sending = thread::spawn(move || sender.write_all(&bytes));
 
         let response = connection.response();
 
-        response.assert_status(upload.status);
+        response.assert_status(status);
         assert!(response.closes(), "{response:?}");
         let sent = sending.join().expect("no panic");
-        sent.unwrap_or_else(|error| panic!("{upload:?}: {error}"));
+        sent.unwrap_or_else(|error| panic!("{status}: {error}"));
         connection.finish_sending();
         connection.assert_closed();
     }
@@ -77,17 +60,15 @@ fn a_client_that_reads_while_it_uploads_sees_the_refusal() {
 #[test]
 fn a_small_body_is_read_before_its_refusal_which_does_not_end_the_connection() {
     let app = TestApp::start();
-    for upload in uploads() {
-        if upload.status == 413 {
-            continue;
-        }
-        let bytes = upload.bytes(16 * 1024);
+    let mut uploads = uploads(16 * 1024);
+    uploads.retain(|upload| upload.status != 413);
+    for Upload { status, bytes } in uploads {
         let (first, last) = bytes.split_at(bytes.len() - 1);
         let mut connection = app.send(first);
         connection.send(last);
         let response = connection.response();
-        response.assert_status(upload.status);
-        assert!(!response.closes(), "{upload:?}: {response:?}");
+        response.assert_status(status);
+        assert!(!response.closes(), "{response:?}");
         assert_goes_on(&mut connection);
     }
     assert_no_pet(&app);
@@ -96,13 +77,14 @@ fn a_small_body_is_read_before_its_refusal_which_does_not_end_the_connection() {
 #[test]
 fn a_connection_that_ends_at_any_byte_creates_nothing() {
     let app = TestApp::start();
-    let request = post("Rex");
-    let head = request.find("\r\n\r\n").expect("the end of the head") + 4;
-    for end in 0..request.len() {
-        let mut connection = app.send(&request[..end]);
-        connection.finish_sending();
-        let expected: &[u16] = if end < head { &[] } else { &[400] };
-        assert_eq!(statuses(&connection.responses_to_end()), expected, "{end}");
+    for request in [post("Rex"), post_chunked("Rex")] {
+        let head = request.find("\r\n\r\n").expect("the end of the head") + 4;
+        for end in 0..request.len() {
+            let mut connection = app.send(&request[..end]);
+            connection.finish_sending();
+            let expected: &[u16] = if end < head { &[] } else { &[400] };
+            assert_eq!(statuses(&connection.responses_to_end()), expected, "{end}");
+        }
     }
     assert_no_pet(&app);
 }

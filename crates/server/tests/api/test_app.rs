@@ -4,15 +4,14 @@ use std::{
     net::SocketAddr,
     sync::mpsc,
     thread::{self, JoinHandle},
+    time::Duration,
 };
 
-use animal_store_server::{Application, Config, Signals};
+use animal_store_server::{Application, Config, Signals, config::Sources};
 use animal_store_test_servers::{HttpClient, RawConnection, Request, Response};
 use prometheus_client::metrics::counter::Counter;
 use serde_json::Value;
 use tokio::runtime::Runtime;
-
-use crate::backend::Backend;
 
 /// A valid token.
 pub(crate) const TOKEN: &str = "test-token-1";
@@ -28,8 +27,6 @@ pub(crate) struct TestApp {
     pub(crate) management_address: SocketAddr,
     signals: Signals,
     thread: Option<JoinHandle<anyhow::Result<()>>>,
-    /// Dropped after the application has ended.
-    _backend: Backend,
 }
 
 impl TestApp {
@@ -45,8 +42,7 @@ impl TestApp {
 
     /// Starts the application with these configuration keys, and with a change of what has no key.
     pub(crate) fn start_changed(keys: &[(&str, &str)], change: impl FnOnce(&mut Config)) -> Self {
-        let backend = Backend::new();
-        let mut config = backend.config(keys);
+        let mut config = config(keys);
         change(&mut config);
         let signals = Signals::default();
         let application_signals = signals.clone();
@@ -68,7 +64,6 @@ impl TestApp {
             management_address,
             signals,
             thread: Some(thread),
-            _backend: backend,
         }
     }
 
@@ -152,6 +147,29 @@ impl TestApp {
             .join()
             .expect("it does not panic")
     }
+}
+
+/// The configuration of an application with pets in memory, and with these keys.
+fn config(keys: &[(&str, &str)]) -> Config {
+    let defaults = [
+        ("http.listen", "127.0.0.1:0"),
+        ("http.workers", "2"),
+        ("management.listen", "127.0.0.1:0"),
+        ("shutdown.drain_delay", "0s"),
+        ("storage.backend", "memory"),
+    ];
+    let flags = defaults.iter().chain(keys);
+    let flags = flags.map(|&(name, value)| (name.to_owned(), value.to_owned()));
+    let tokens = format!("{TOKEN},{OTHER_TOKEN}");
+    let sources = Sources {
+        environment: vec![("ANIMAL_STORE_KEYS__MEMORY__TOKENS".into(), tokens.into())],
+        flags: flags.collect(),
+        ..Sources::default()
+    };
+    let mut config = Config::load(&sources).expect("a valid configuration");
+    // On a busy machine, a connection may wait for its first request.
+    config.http.connections.head_timeout = Duration::from_mins(1);
+    config
 }
 
 impl Drop for TestApp {

@@ -208,12 +208,3 @@ fn a_fenced_block_with_commands_is_in_the_guide_alone() {
     let names: Vec<_> = shown.map(|(document, _)| document).collect();
     assert_eq!(names, [PathBuf::from("docs/api.md")]);
 }
-
-#[test]
-fn a_block_belongs_to_the_section_above_it() {
-    let text = "# One\n\n    cargo run -- keys list\n    # text\n\n## Two: a list\n\n- item\n    continued\n\n\
-                ## Three\n\n```\n\n    fenced\n```\n";
-    let found = blocks(text);
-    assert_eq!(found.keys().collect::<Vec<_>>(), ["one"]);
-    assert_eq!(commands(&found["one"]).collect::<Vec<_>>(), ["keys"]);
-}

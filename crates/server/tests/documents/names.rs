@@ -118,24 +118,3 @@ fn each_path_that_a_document_names_exists() {
         }
     }
 }
-
-#[test]
-fn a_symbol_that_is_not_in_its_file_is_found() {
-    let sources = BTreeMap::from([(
-        PathBuf::from("crates/domain/src/pet.rs"),
-        "pub struct NewPet; fn parse() {}".to_owned(),
-    )]);
-    let text = "`NewPet::parse` in `src/pet.rs`, `New` in\n`pet.rs`\n- `pet.rs`: `NewPet`, `a b`,\n  `fields`\n\n`x`";
-    let mut named = named_in_sentences(text);
-    named.extend(named_in_lists(text));
-    let found = named.iter();
-    let found = found.map(|named| (named.symbol, named.exists(&sources)));
-    let found: Vec<_> = found.collect();
-    let expected = [
-        ("NewPet::parse", true),
-        ("New", false),
-        ("NewPet", true),
-        ("fields", false),
-    ];
-    assert_eq!(found, expected);
-}

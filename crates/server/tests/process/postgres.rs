@@ -10,32 +10,6 @@ fn create(address: SocketAddr) -> Response {
     create_request(address, "Rex").send()
 }
 
-/// Holds every insert of a pet in PostgreSQL until it is opened.
-pub(crate) struct Gate<'a>(&'a PgDatabase);
-
-impl<'a> Gate<'a> {
-    pub(crate) fn closed(database: &'a PgDatabase) -> Self {
-        database.sql(
-            "CREATE TABLE gate (); INSERT INTO gate DEFAULT VALUES;
-            CREATE FUNCTION wait_at_gate() RETURNS trigger LANGUAGE plpgsql AS
-                'BEGIN WHILE EXISTS (SELECT FROM gate) LOOP PERFORM pg_sleep(0.01); END LOOP; RETURN NEW; END';
-            CREATE TRIGGER gate BEFORE INSERT ON pets FOR EACH ROW EXECUTE FUNCTION wait_at_gate()",
-        );
-        Self(database)
-    }
-
-    /// Waits until an insert is held.
-    #[track_caller]
-    pub(crate) fn wait_for_insert(&self) {
-        let held = "SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database()";
-        wait_until(|| self.0.sql(&format!("{held} AND wait_event = 'PgSleep'")) == "t");
-    }
-
-    pub(crate) fn open(&self) {
-        self.0.sql("DELETE FROM gate");
-    }
-}
-
 /// Runs the pending migrations.
 #[track_caller]
 fn migrate(url: &str) {

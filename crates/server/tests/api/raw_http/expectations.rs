@@ -9,20 +9,29 @@ fn expecting(length: usize) -> String {
 }
 
 #[test]
-fn a_client_gets_a_100_and_one_final_response_whether_it_waits_or_not() {
+fn a_client_with_a_body_gets_a_100_and_one_final_response_whether_it_waits_or_not() {
     let app = TestApp::start();
     let mut connection = app.connect();
     let body = pet("Rex");
 
-    for _ in 0..2 {
-        connection.send(expecting(body.len()));
+    let chunked = with_lines(&post_chunked("Rex"), EXPECTATION);
+    let (chunked_head, chunks) = chunked.split_once("\r\n\r\n").expect("a body");
+    for (head, body) in [
+        (expecting(body.len()), &*body),
+        (format!("{chunked_head}\r\n\r\n"), chunks),
+    ] {
+        connection.send(head);
         connection.response().assert_status(100);
-        connection.send(&body);
+        connection.send(body);
         connection.response().assert_status(201);
     }
+    connection.send(with_lines(&get("/v1/pets/0"), EXPECTATION));
+    connection.response().assert_status(404);
     connection.send(expecting(body.len()) + &body + &get("/v1/pets/0"));
     let statuses = [(); 3].map(|()| connection.response().status);
     assert_eq!(statuses, [100, 201, 404]);
+    connection.send(expecting(0));
+    connection.response().assert_error(400, "invalid_body");
     assert_eq!(names(&app), ["Rex"; 3]);
 }
 
@@ -64,23 +73,6 @@ fn a_body_that_is_declared_too_large_gets_no_100_and_the_application_responds_in
         assert_ends(&mut connection, response.assert_status(status));
     }
     assert_no_pet(&app);
-}
-
-#[test]
-fn a_chunked_body_gets_a_100_and_a_request_without_a_body_gets_none() {
-    let app = TestApp::start();
-    let body = pet("Rex");
-    let lines = format!("Transfer-Encoding: chunked\r\n{EXPECTATION}");
-    let mut connection = app.send(post_head(&lines));
-    connection.response().assert_status(100);
-    connection.send(format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len()));
-    connection.response().assert_status(201);
-
-    connection.send(with_lines(&get("/v1/pets/0"), EXPECTATION));
-    connection.response().assert_status(404);
-    connection.send(expecting(0));
-    connection.response().assert_error(400, "invalid_body");
-    assert_eq!(names(&app), ["Rex"]);
 }
 
 #[test]

@@ -168,12 +168,6 @@ impl Running {
         assert!(status.expect("the shell runs").success());
     }
 
-    /// Kills the process and waits for its end.
-    pub(crate) fn kill(&mut self) {
-        self.child.kill().expect("it runs");
-        self.child.wait().expect("an exit status");
-    }
-
     /// Sends SIGTERM and waits for the exit.
     #[track_caller]
     pub(crate) fn terminate(self) -> Exited {
