@@ -55,6 +55,30 @@ fn what_config_init_prints_is_a_file_with_the_defaults_and_the_keys_that_are_set
     secret.assert_refused(2, &["keys.memory.tokens (--set)"]);
 }
 
+/// The tests of `settings` own the rule, and that a command warns of the other settings.
+#[test]
+fn a_command_is_refused_for_the_settings_that_it_uses_only() {
+    let commands = ["health", "pets export", "keys list", "doctor", "serve"];
+    // There is no instance and no store, which is a failure: 1.
+    for (setting, codes) in [
+        ("storage.postgres.url_file=/nowhere", [1, 2, 1, 2, 2]),
+        ("keys.redis.url_file=/nowhere", [1, 1, 2, 2, 2]),
+        ("http.workers=0", [1, 1, 1, 1, 2]),
+        ("management.listen=a", [2, 1, 1, 1, 2]),
+        // The source of API keys can be the storage.
+        ("storage.backend=disk", [1, 2, 2, 2, 2]),
+        ("storage.backend=postgres", [1, 2, 2, 2, 2]),
+        // No store in memory can be exported.
+        ("http.listen=0.0.0.0:80 --memory", [1, 2, 1, 0, 2]),
+    ] {
+        let run = |command| {
+            let program = Program::bare().set("management.listen", "127.0.0.1:1");
+            program.args("--set").args(setting).args(command).run().code
+        };
+        assert_eq!(commands.map(run), codes.map(Some), "{setting}");
+    }
+}
+
 /// As after the first half of a renewal.
 #[test]
 fn a_half_replaced_certificate_stops_no_command_that_does_not_use_it() {

@@ -80,8 +80,7 @@ fn no_core_dump_is_written_whatever_the_limit_was() {
     let script = r#"ulimit -S -c "$(ulimit -H -c)" && exec "$@""#;
     let mut running = Program::with_key().run_by_shell(script).start();
     running.address();
-    let limits = fs::read_to_string(format!("/proc/{}/limits", running.pid()));
-    let limits = limits.expect("the process runs");
+    let limits = running.proc("limits");
     let mut lines = limits.lines();
     let core = lines.find_map(|line| line.strip_prefix("Max core file size"));
     let core: Vec<_> = core.expect("a limit").split_whitespace().collect();

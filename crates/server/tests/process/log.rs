@@ -38,10 +38,7 @@ fn a_request_that_is_refused_below_the_application_is_one_line() {
 
     let exited = running.terminate();
     let lines = exited.events_of("request refused");
-    let [line] = &lines[..] else {
-        panic!("{lines:?}")
-    };
-    assert_members(line, &json!({"status": 400, "client": "127.0.0.1"}));
+    assert_members(only(&lines), &json!({"status": 400, "client": "127.0.0.1"}));
     assert!(exited.requests().is_empty(), "{exited:?}");
 }
 

@@ -38,7 +38,7 @@ fn assert_held(mut running: Running, connect: impl Fn(SocketAddr) -> RawConnecti
     };
     // More than a megabyte: without compression, as for every client of this test.
     assert!(open().response().body.len() > 1024 * 1024);
-    let resident_kib = || memory_kib(running.pid(), "VmRSS:").expect("its memory");
+    let resident_kib = || memory_kib(&running, "VmRSS:").expect("its memory");
     let before = resident_kib();
 
     let mut clients: Vec<_> = (0..CLIENTS).map(|_| open()).collect();
@@ -51,8 +51,8 @@ fn assert_held(mut running: Running, connect: impl Fn(SocketAddr) -> RawConnecti
 }
 
 /// A value in the status of a process in KiB. `None` if the process has exited.
-fn memory_kib(pid: u32, name: &str) -> Option<u64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
+fn memory_kib(running: &Running, name: &str) -> Option<u64> {
+    let status = running.proc("status");
     let value = status.lines().find_map(|line| line.strip_prefix(name))?;
     let number = value.trim().trim_end_matches(" kB").parse();
     Some(number.expect("a number"))
@@ -64,7 +64,7 @@ fn peak_kib(program: Program) -> u64 {
     let running = program.start();
     let peak = Cell::new(0);
     wait_until(|| {
-        let kib = memory_kib(running.pid(), "RssAnon:");
+        let kib = memory_kib(&running, "RssAnon:");
         peak.set(peak.get().max(kib.unwrap_or_default()));
         kib.is_none()
     });

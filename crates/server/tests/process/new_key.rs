@@ -13,11 +13,8 @@ impl NewKey {
     #[track_caller]
     pub(crate) fn printed(exited: &Exited) -> Self {
         exited.assert_code(0);
-        let [token] = &exited.stdout[..] else {
-            panic!("a token and nothing else: {exited:?}")
-        };
         Self {
-            token: token.clone(),
+            token: only(&exited.stdout).clone(),
             id: text(&audited(exited), "api_key"),
         }
     }

@@ -13,6 +13,11 @@ fn an_export_has_each_pet_as_the_service_sends_it_and_can_be_imported() {
         assert_eq!(exported.len(), 1200);
         let pages = store.pages().join(",").replace("],[", ",");
         assert_eq!(format!("[{}]", exported.join(",")), pages);
+        let mut running = store.program().start();
+        let client = running.client();
+        let sold = client.get("/v1/pets?status=sold&limit=1").json();
+        let found = client.get(&format!("/v1/pets/{}", sold[0]["id"]));
+        assert_eq!(json!([found.assert_status(200).json()]), sold);
     }
 }
 

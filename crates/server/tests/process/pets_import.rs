@@ -36,13 +36,9 @@ fn result<'a>(exited: &'a Exited, name: &str) -> &'a str {
 
 #[track_caller]
 fn assert_counts(exited: &Exited, added: usize, present: usize, refused: usize) {
-    for (name, count) in [
-        ("added", added),
-        ("already present", present),
-        ("refused", refused),
-    ] {
-        assert_eq!(result(exited, name), count.to_string(), "{exited:?}");
-    }
+    let counts = ["added", "already present", "refused"].map(|name| result(exited, name));
+    let expected = [added, present, refused].map(|count| count.to_string());
+    assert_eq!(counts, expected, "{exited:?}");
     exited.assert_code(i32::from(refused > 0));
 }
 
@@ -149,7 +145,7 @@ fn a_signal_ends_an_import_during_the_digest_of_its_file() {
         .args("pets import /dev/zero --create")
         .start();
     let reads = || {
-        let io = fs::read_to_string(format!("/proc/{}/io", running.pid())).expect("it runs");
+        let io = running.proc("io");
         let bytes = io.lines().find_map(|line| line.strip_prefix("rchar: "));
         bytes.expect("a number").parse::<u64>().expect("a number")
     };

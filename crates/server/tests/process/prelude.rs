@@ -10,8 +10,8 @@ pub(crate) use std::{
 };
 
 pub(crate) use animal_store_test_servers::{
-    Certificates, FaultProxy, HttpClient, PgDatabase, PostgresServer, RawConnection, RedisServer,
-    Request, Response, wait_until,
+    Certificates, HttpClient, PgDatabase, PostgresServer, RawConnection, RedisServer, Request,
+    Response, wait_until,
 };
 pub(crate) use serde_json::{Value, json};
 pub(crate) use tempfile::TempDir;
@@ -23,7 +23,7 @@ pub(crate) use crate::{
     },
     program::{
         DEADLINE, Exited, LONG_TIMEOUT, Program, Running, TOKEN, assert_members, lines, metric,
-        paste, terminal,
+        only, paste, terminal,
     },
     store::{Store, odd_pets, without_ids},
 };

@@ -16,7 +16,7 @@ use nix::pty::openpty;
 use tempfile::TempDir;
 
 pub(crate) use self::{
-    exited::{Exited, assert_members},
+    exited::{Exited, assert_members, only},
     running::{DEADLINE, Running, lines, metric},
 };
 

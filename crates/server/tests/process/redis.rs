@@ -17,16 +17,20 @@ fn the_documented_users_of_redis_are_enough_and_survive_its_restart() {
     let options = format!("--requirepass ignored --aclfile {}", users.display());
     let mut server = RedisServer::with(&options);
     let port = server.port();
-    let program = |user: &str| Program::with_redis(&format!("redis://{user}@localhost:{port}"));
+    let url = |user: &str| format!("redis://{user}@localhost:{port}");
+    let program = || {
+        let program = Program::with_redis(&url("animal-store:PASSWORD"));
+        program.set(
+            "keys.redis.admin_url",
+            &url("animal-store-keys:KEYS_PASSWORD"),
+        )
+    };
     for _ in 0..2 {
-        let keys = |line: &str| {
-            let program = program("animal-store-keys:KEYS_PASSWORD").args("keys");
-            program.args(line).succeed()
-        };
+        let keys = |line: &str| program().args("keys").args(line).succeed();
         let old = NewKey::printed(&keys("create --label shop --expires-in 90d"));
         let rotate = format!("rotate {} --grace 0s", old.id);
         let new = NewKey::printed(&keys(&rotate));
-        let mut running = program("animal-store:PASSWORD").start();
+        let mut running = program().start();
         let address = running.address();
         // On a busy machine, the short timeout of Redis can pass.
         wait_until(|| status(address, &new.token) == 200);

@@ -17,12 +17,6 @@ fn restored() -> (Store, String) {
     (backup, token)
 }
 
-/// Copies the pets and the API keys of a file.
-fn copy(from: &Store, to: &Store) -> Program {
-    let program = Program::bare().args("copy --from").arg(from.path());
-    program.arg("--to").arg(to.path())
-}
-
 #[test]
 fn the_first_start_on_a_backup_warns_and_later_ones_do_not() {
     let (store, token) = restored();
@@ -47,7 +41,9 @@ fn each_copy_from_a_backup_has_its_pets_and_warns_unless_it_copies_no_keys() {
     let (store, token) = restored();
     for (option, warns, expected) in [("", true, 200), ("--without-keys", false, 401)] {
         let target = Store::sqlite();
-        let copied = copy(&store, &target).args(option).succeed();
+        let copy = Program::bare().args("copy --from").arg(store.path());
+        let copy = copy.arg("--to").arg(target.path());
+        let copied = copy.args(option).succeed();
         copied.assert_has("pets: 1, 1 of them added");
         if warns {
             copied.assert_has(WARNING);

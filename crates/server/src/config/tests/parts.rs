@@ -1,5 +1,4 @@
-//! The backends that values imply, certificates, whose content the adapters test, and the part of the configuration that
-//! a command reads.
+//! The backends that values imply, and certificates, whose content the adapters test.
 
 use std::{fs::Permissions, os::unix::fs::PermissionsExt, time::UNIX_EPOCH};
 
@@ -36,64 +35,6 @@ fn tokens_or_the_storage_imply_the_backend_of_keys() {
         assert!(is_shown, "{settings:?}: {lines:#?}");
         let place = config.stores.api_keys.backend().place();
         assert!(place.starts_with(expected), "{settings:?}: {place}");
-    }
-}
-
-/// The tests of `settings` own the rule, and that the other commands warn.
-#[test]
-fn a_command_fails_on_the_sections_that_it_uses() {
-    let opens: [fn(&mut Values) -> Option<()>; 4] = [
-        |values| {
-            read_management(values);
-            Some(())
-        },
-        |values| StorageConfig::read(values).map(drop),
-        |values| ApiKeysConfig::read(values).map(drop),
-        |values| {
-            read_tls_identity(values);
-            Some(())
-        },
-    ];
-    // The commands that are refused: `health`, of pets, `keys`, the certificate of `doctor`.
-    for (settings, refused) in [
-        (
-            &[
-                ("http.tls.cert_file", "/nowhere"),
-                ("http.tls.key_file", "/nowhere"),
-            ][..],
-            [false, false, false, true],
-        ),
-        (
-            &[("storage.postgres.url_file", "/nowhere")],
-            [false, true, false, false],
-        ),
-        (
-            &[("keys.redis.url_file", "/nowhere")],
-            [false, false, true, false],
-        ),
-        (
-            &[("storage.backend", "memory"), ("http.listen", "0.0.0.0:80")],
-            [false; 4],
-        ),
-        (&[("http.workers", "0")], [false, false, false, true]),
-        (&[("management.listen", "a")], [true, false, false, false]),
-        (
-            &[("storage.sqlite.path", ""), REDIS[0], REDIS[1]],
-            [false, true, false, false],
-        ),
-        // The source of API keys can be the storage.
-        (&[("storage.backend", "disk")], [false, true, true, false]),
-        (
-            &[("storage.backend", "postgres")],
-            [false, true, true, false],
-        ),
-    ] {
-        let sources = keys(settings);
-        for (open, is_refused) in opens.into_iter().zip(refused) {
-            let opened = super::read(&sources).open(open);
-            assert_eq!(opened.is_err(), is_refused, "{settings:?}");
-        }
-        assert!(Config::load(&sources).is_err(), "{settings:?}");
     }
 }
 

@@ -1,5 +1,7 @@
 //! The outcome of a process.
 
+use std::fmt::Debug;
+
 use serde_json::Value;
 
 /// A process that has exited.
@@ -41,9 +43,7 @@ impl Exited {
     /// Asserts this exit code, and one line on standard error with each of these texts.
     #[track_caller]
     pub(crate) fn assert_error(&self, code: i32, texts: &[&str]) -> &Self {
-        let [line] = &self.stderr[..] else {
-            panic!("one line: {self:#?}")
-        };
+        let line = only(&self.stderr);
         assert!(texts.iter().all(|text| line.contains(text)), "{self:#?}");
         self.assert_code(code)
     }
@@ -89,6 +89,15 @@ impl Exited {
     pub(crate) fn requests(&self) -> Vec<Value> {
         self.events_of("request")
     }
+}
+
+/// Returns the only item.
+#[track_caller]
+pub(crate) fn only<T: Debug>(items: &[T]) -> &T {
+    let [item] = items else {
+        panic!("not one: {items:?}")
+    };
+    item
 }
 
 /// Asserts that an object has these members.

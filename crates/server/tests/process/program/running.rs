@@ -1,6 +1,7 @@
 //! A process that was started, and its output.
 
 use std::{
+    fs,
     io::{BufRead, BufReader, Read},
     iter, mem,
     net::SocketAddr,
@@ -152,6 +153,12 @@ impl Running {
     pub(crate) fn wait_until_ready(&mut self) {
         let management = self.management();
         wait_until(|| management.get("/ready").status == 200);
+    }
+
+    /// The text of a file that the system has about the process.
+    #[track_caller]
+    pub(crate) fn proc(&self, name: &str) -> String {
+        fs::read_to_string(format!("/proc/{}/{name}", self.pid())).expect("it runs")
     }
 
     pub(crate) fn pid(&self) -> u32 {
