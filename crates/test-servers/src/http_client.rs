@@ -1,5 +1,4 @@
 use std::{
-    io,
     net::SocketAddr,
     time::{Duration, Instant},
 };
@@ -102,10 +101,7 @@ impl Request {
         let typed = self
             .header("Content-Type", "application/json")
             .header("Content-Length", &length.to_string());
-        typed
-            .header("Expect", "100-continue")
-            .begin()
-            .expect("a connection")
+        typed.header("Expect", "100-continue").begin()
     }
 
     /// Sends the request and returns the response.
@@ -113,7 +109,7 @@ impl Request {
     #[must_use]
     pub fn send(self) -> Response {
         let is_head = self.method == "HEAD";
-        let mut connection = self.begin().expect("a connection");
+        let mut connection = self.begin();
         if is_head {
             connection.response_to_head()
         } else {
@@ -122,27 +118,25 @@ impl Request {
     }
 
     /// Sends the request and returns its connection, from which no response is read yet.
-    ///
-    /// # Errors
-    ///
-    /// If the server accepts no connection.
-    pub fn begin(self) -> io::Result<RawConnection> {
+    #[track_caller]
+    #[must_use]
+    pub fn begin(self) -> RawConnection {
         let bytes = [self.head.as_bytes(), b"\r\n", &self.body].concat();
-        let mut connection = open_at_once(self.address)?;
+        let mut connection = open_at_once(self.address);
         // A server that refuses the request may close before all of it is sent.
         let _ = connection.try_send(bytes);
-        Ok(connection)
+        connection
     }
 }
 
 /// Opens a connection and returns within a second. If that took longer because the machine has stalled, another one is
 /// opened: a server closes a connection that sends nothing, the management listener after two seconds.
-fn open_at_once(address: SocketAddr) -> io::Result<RawConnection> {
+fn open_at_once(address: SocketAddr) -> RawConnection {
     loop {
         let start = Instant::now();
-        let connection = RawConnection::try_open(address)?;
+        let connection = RawConnection::open(address);
         if start.elapsed() < Duration::from_secs(1) {
-            return Ok(connection);
+            return connection;
         }
     }
 }

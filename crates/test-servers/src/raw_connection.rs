@@ -29,17 +29,8 @@ impl RawConnection {
     #[track_caller]
     #[must_use]
     pub fn open(address: SocketAddr) -> Self {
-        Self::try_open(address).expect("a connection")
-    }
-
-    /// Connects to a server that may refuse.
-    ///
-    /// # Errors
-    ///
-    /// If the server accepts no connection.
-    pub fn try_open(address: SocketAddr) -> io::Result<Self> {
-        let stream = TcpStream::connect_timeout(&address, Self::TIMEOUT)?;
-        Ok(Self::on(stream))
+        let stream = TcpStream::connect_timeout(&address, Self::TIMEOUT);
+        Self::on(stream.expect("a connection"))
     }
 
     /// Connects from this address. The system acknowledges only a few kilobytes that are not read.
@@ -95,11 +86,7 @@ impl RawConnection {
     }
 
     /// Sends bytes, which the server may refuse by closing the connection.
-    ///
-    /// # Errors
-    ///
-    /// If the server closes the connection, or reads nothing for [`RawConnection::TIMEOUT`].
-    pub fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+    pub(crate) fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
         let bytes = bytes.as_ref();
         self.sent = String::from_utf8_lossy(&bytes[..bytes.len().min(300)]).into_owned();
         match &mut self.tls {

@@ -1,7 +1,6 @@
 mod parts;
 mod refused;
 mod released;
-mod sources;
 
 use std::{env::current_dir, fs, time::Duration};
 
@@ -9,7 +8,6 @@ use animal_store_adapters_http::ApiSettings;
 use animal_store_adapters_postgres::PostgresSettings;
 use animal_store_adapters_redis::RedisSettings;
 use animal_store_http1::ConnectionLimits;
-use secrecy::ExposeSecret;
 use tempfile::NamedTempFile;
 
 use super::*;
@@ -183,7 +181,7 @@ fn every_key_sets_its_field() {
         (
             "traces.endpoint",
             "https://collector.example",
-            "traces: Some(Url",
+            "collector.example",
         ),
         ("traces.sample_ratio", "1", "sample_ratio: Some(1.0)"),
         ("shutdown.timeout", "11s", "timeout: 11s"),
@@ -200,20 +198,24 @@ fn every_key_sets_its_field() {
         rows.map(|(key, ..)| key).to_vec(),
         keys.map(|key| key.name).collect::<Vec<_>>()
     );
+    let direct = [
+        (
+            "storage.postgres.migrate_url",
+            "postgres://a:top-secret@direct:7/b",
+        ),
+        ("keys.redis.admin_url", "redis://:top-secret@direct"),
+        ("keys.memory.tokens", "top-secret"),
+    ];
+    let needed = [
+        ("http.rate_limit.per_second", "1"),
+        ("traces.endpoint", "http://127.0.0.1/"),
+    ];
     for (key, value, field) in rows {
-        let others = match key.rsplit_once('.') {
-            Some(("storage.postgres", _)) => [
-                &POSTGRES[..],
-                &[
-                    TOKENS,
-                    ("storage.postgres.migrate_url", "postgres://owner@direct/a"),
-                ],
-            ]
-            .concat(),
-            Some(("http.rate_limit", "burst")) => vec![("http.rate_limit.per_second", "1")],
-            Some(("keys.redis", _)) => REDIS.to_vec(),
-            Some(("traces", "sample_ratio")) => vec![("traces.endpoint", "http://127.0.0.1/")],
-            _ => Vec::new(),
+        // Settings without an effect on their own need others.
+        let others = if key == "storage.sqlite.path" {
+            Vec::new()
+        } else {
+            [&POSTGRES[..], &REDIS, &direct, &needed].concat()
         };
         let default = shown(&others);
         let set = shown(&[&others[..], &[(key, value)]].concat());
@@ -222,10 +224,6 @@ fn every_key_sets_its_field() {
             "{key}: {set}"
         );
     }
-    let direct = [
-        ("storage.postgres.migrate_url", "postgres://direct:7/b"),
-        ("keys.redis.admin_url", "redis://direct"),
-    ];
     let endpoints = shown(&[&POSTGRES[..], &REDIS, &direct].concat());
     for field in [
         " endpoint: PgEndpoint(db:5432/animals)",
@@ -235,6 +233,9 @@ fn every_key_sets_its_field() {
     ] {
         assert!(endpoints.contains(field), "{field}: {endpoints}");
     }
+    let in_memory = shown(&[&POSTGRES[..], &direct].concat());
+    let all = endpoints + &in_memory;
+    assert!(!all.contains("top-secret"), "{all}");
 }
 
 #[test]

@@ -1,5 +1,4 @@
 //! Each operation over a storage. The contract suites of `app` own the rules.
 
 mod idempotency;
-mod pagination;
 mod pets;

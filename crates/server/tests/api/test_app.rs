@@ -108,17 +108,6 @@ impl TestApp {
         format!("/v1/pets/{}", self.create(PET)["id"])
     }
 
-    /// Creates pets, the status being `available`, `pending` and `sold` in rotation, and returns their ids.
-    #[track_caller]
-    pub(crate) fn create_pets(&self, count: usize) -> Vec<i64> {
-        let create = |status: &&str| {
-            let pet = format!(r#"{{"name":"Rex","categoryId":1,"status":"{status}"}}"#);
-            self.create(pet)["id"].as_i64().expect("an id")
-        };
-        let statuses = ["available", "pending", "sold"];
-        statuses.iter().cycle().take(count).map(create).collect()
-    }
-
     /// A connection for any bytes.
     #[track_caller]
     pub(crate) fn connect(&self) -> RawConnection {

@@ -33,7 +33,7 @@ pub(crate) fn copy(from: (&Store, &str), to: (&Store, &str)) -> Program {
 /// Fills a store. Returns the response to a create with the key `key-1`.
 #[track_caller]
 fn fill(store: &Store) -> String {
-    store.import(&odd_pets(1200).join("\n"));
+    store.import(&odd_pets(1200));
     store.execute("DELETE FROM pets WHERE id % 5 = 2");
     let mut running = store.program().start();
     let created = keyed_create_request(running.address(), "key-1", "Rex").send();
@@ -78,8 +78,8 @@ fn a_copy_there_and_back_has_the_same_pages_and_replays_the_same_keys() {
 fn a_store_whose_copy_was_interrupted_says_so_until_the_copy_is_repeated() {
     let source = Store::sqlite();
     let empty = Store::sqlite();
-    source.import(&odd_pets(3).join("\n"));
-    empty.import("");
+    source.import(&odd_pets(3));
+    empty.import(&[]);
     let event = "a copy into this store has not been completed: pets or API keys can be missing";
     for (target, subject, [refuse, accept]) in [
         (Store::sqlite(), "sqlite.copy", IN_SQLITE),
@@ -109,7 +109,7 @@ fn stores_that_cannot_be_copied_are_refused() {
     let store = Store::sqlite();
     let same = copy((&store, MEMORY), (&store, MEMORY)).run();
     same.assert_refused(2, &["same store"]);
-    store.import(&odd_pets(1)[0]);
+    store.import(&odd_pets(1));
     for (line, code, reason) in [
         (
             "--memory copy --from a.toml --to b.toml",

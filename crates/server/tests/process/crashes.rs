@@ -19,7 +19,7 @@ fn after_a_kill_of_the_first_start_the_next_one_works() {
     ];
     for wait in moments {
         let store = Store::sqlite();
-        let program = || Program::in_folder(store.folder());
+        let program = || store.unconfigured();
         let mut killed = program().args("--print-key").start();
         wait(&store, &mut killed);
         killed.signal("KILL");

@@ -84,7 +84,7 @@ fn assert_same_peak([few, many]: [usize; 2], peak_kib: impl Fn(usize) -> u64) {
 /// A store with this many pets, each with a name of 1,020 bytes.
 fn store_of(pets: usize) -> Store {
     let store = Store::sqlite();
-    store.import(r#"{"name":"Rex","categoryId":1}"#);
+    store.import(&odd_pets(1));
     store.execute(&format!(
         "WITH RECURSIVE number (n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM number WHERE n < {pets})
         INSERT INTO pets SELECT n, replace(printf('%.255c', 'x'), 'x', '\u{1f415}'), 1, NULL, 0 FROM number"

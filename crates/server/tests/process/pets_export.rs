@@ -5,8 +5,8 @@ use crate::prelude::*;
 #[test]
 fn an_export_has_each_pet_as_the_service_sends_it_and_can_be_imported() {
     let [sqlite, postgres] = Store::each();
-    sqlite.import(&odd_pets(1200).join("\n"));
-    postgres.import(&sqlite.succeed("pets export").join("\n"));
+    sqlite.import(&odd_pets(1200));
+    postgres.import(&sqlite.succeed("pets export"));
     assert_eq!(postgres.pets(), sqlite.pets());
     for store in [sqlite, postgres] {
         let exported = store.succeed("pets export");
@@ -25,7 +25,7 @@ fn an_export_has_each_pet_as_the_service_sends_it_and_can_be_imported() {
 fn a_file_gets_its_name_when_it_is_complete_and_is_never_overwritten() {
     let store = Store::sqlite();
     let folder = TempDir::new().expect("a folder");
-    store.import(&odd_pets(3000).join("\n"));
+    store.import(&odd_pets(3000));
     let path = folder.path().join("pets.ndjson");
     let export = || store.program().args("pets export").arg(&path);
     // Beyond this size of a file, a write fails, or a signal kills the process.
@@ -72,7 +72,7 @@ fn a_signal_ends_an_export_or_a_backup_which_leaves_no_file() {
 #[test]
 fn a_full_disk_is_an_error_and_a_closed_pipe_ends_the_export() {
     let store = Store::sqlite();
-    store.import(&odd_pets(3000).join("\n"));
+    store.import(&odd_pets(3000));
     let export = |script| {
         let export = store.program().args("pets export");
         export.run_by_shell(script).run()
@@ -90,7 +90,7 @@ fn a_full_disk_is_an_error_and_a_closed_pipe_ends_the_export() {
 fn commands_that_read_change_no_byte_of_the_file_and_create_none() {
     let missing = Store::sqlite();
     let store = Store::sqlite();
-    store.import(&odd_pets(100).join("\n"));
+    store.import(&odd_pets(100));
     let file = || fs::read(store.path()).expect("a file");
     let before = file();
     for line in ["pets export", "keys list", "doctor", "backup copy.db"] {

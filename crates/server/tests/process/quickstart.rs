@@ -35,11 +35,6 @@ pub(crate) fn assert_both_work([add, list]: &[String; 2]) -> Value {
     added
 }
 
-/// The program over the default file of a store.
-fn in_folder(store: &Store) -> Program {
-    Program::in_folder(store.folder())
-}
-
 #[test]
 fn both_commands_and_the_api_explorer_work_as_printed_and_nothing_else_has_the_token() {
     let in_file = Store::sqlite();
@@ -49,7 +44,7 @@ fn both_commands_and_the_api_explorer_work_as_printed_and_nothing_else_has_the_t
         (&in_memory, "--print-key --memory"),
     ];
     let tokens = programs.map(|(store, line)| {
-        let program = in_folder(store).args(line);
+        let program = store.unconfigured().args(line);
         let mut running = program.set("log.filter", "trace").start();
         let commands = commands(&mut running);
         assert_both_work(&commands);
@@ -80,7 +75,7 @@ fn the_pet_and_the_key_of_the_first_start_are_there_after_a_restart_until_the_ke
     let path = folder.canonicalize().expect("a path").join("it's pets.db");
     let kept = format!("Pets and API keys are kept in {}", path.display());
     let program = || {
-        let program = in_folder(&store).args("serve --print-key --set");
+        let program = store.unconfigured().args("serve --print-key --set");
         program.arg("storage.sqlite.path=it's pets.db")
     };
     let mut first = program().start();
@@ -123,7 +118,7 @@ fn nothing_is_printed_if_a_key_is_configured() {
 #[test]
 fn no_key_is_created_if_standard_error_is_a_log_and_the_log_says_how_to_create_one() {
     let store = Store::sqlite();
-    let file = || in_folder(&store).args("--set http.workers=1");
+    let file = || store.unconfigured().args("--set http.workers=1");
     let in_file = "there is no API key: every request gets 401 until this command creates one";
     let in_memory =
         "there is no API key: every request gets 401; set keys.memory.tokens and restart";
@@ -156,12 +151,12 @@ fn no_key_is_created_if_standard_error_is_a_log_and_the_log_says_how_to_create_o
 fn on_a_terminal_the_key_is_printed_unless_other_machines_can_connect() {
     let store = Store::sqlite();
     let (shown, stderr) = terminal();
-    let public = in_folder(&store).args("--listen 0.0.0.0:0");
+    let public = store.unconfigured().args("--listen 0.0.0.0:0");
     let duplicate = stderr.try_clone().expect("a duplicate");
     public.stderr(duplicate).run().assert_code(1);
     assert_eq!(store.list_keys(), ["[]"]);
 
-    let mut running = in_folder(&store).stderr(stderr).start();
+    let mut running = store.unconfigured().stderr(stderr).start();
     let add = lines(shown).find(|line| line.trim().starts_with("curl "));
     let token = token(&add.expect("a command"));
     assert_eq!(status(running.address(), &token), 200);
@@ -171,7 +166,7 @@ fn on_a_terminal_the_key_is_printed_unless_other_machines_can_connect() {
 #[test]
 fn a_start_that_cannot_print_a_key_leaves_none() {
     let store = Store::sqlite();
-    let program = || in_folder(&store).args("--print-key");
+    let program = || store.unconfigured().args("--print-key");
     let full = File::options().write(true).open("/dev/full");
     let exited = program().stderr(full.expect("a device")).run();
     let mut events = exited.assert_code(1).events();
@@ -191,12 +186,9 @@ fn an_invalid_key_does_not_prevent_the_start_of_a_store_and_of_its_backup() {
     let bad = store.create_key();
     let label = format!("UPDATE api_keys SET label = '' WHERE id = '{}'", bad.id);
     store.execute(&label);
-    let backup = Store::sqlite();
-    let command = store.with_own_keys().args("backup");
-    command.arg(backup.path()).succeed();
-
+    let backup = store.backup();
     for store in [store, backup] {
-        let mut running = in_folder(&store).start();
+        let mut running = store.unconfigured().start();
         let event = running.wait_for_event("an API key is not valid: this command revokes it");
         assert!(event["reason"].to_string().contains(&bad.id), "{event}");
         assert_eq!(status(running.address(), &good.token), 200);

@@ -8,11 +8,9 @@ const WARNING: &str = "this store is a backup: API keys that were revoked since 
 /// Returns a backup that has a pet and a key which was revoked later, as a store, and the token.
 fn restored() -> (Store, String) {
     let store = Store::sqlite();
-    let backup = Store::sqlite();
-    store.import(r#"{"name":"Rex","categoryId":1}"#);
+    store.import(&odd_pets(1));
     let NewKey { token, id } = store.create_key();
-    let command = store.with_own_keys().args("backup");
-    command.arg(backup.path()).succeed();
+    let backup = store.backup();
     store.keys(&format!("revoke {id}")).assert_code(0);
     (backup, token)
 }

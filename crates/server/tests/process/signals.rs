@@ -27,7 +27,7 @@ fn hang(server: &PostgresServer, running: &mut Running) -> RawConnection {
     server.pause();
     let hanging = create_request(running.address(), "Tom").begin();
     wait_until(|| metric(management, "animal_store_http_requests_in_flight") == 1);
-    hanging.expect("a connection")
+    hanging
 }
 
 /// Sends the first signal, and the second one as soon as it counts: after a second. There is no event to wait for.

@@ -69,8 +69,7 @@ fn a_socket_is_served_in_place_of_the_configured_address_and_passed_on_without_a
 
     // A connection that waits between two processes is served by the second.
     let client = HttpClient::new(address).with_token(TOKEN);
-    let waiting = client.request("GET", "/v1/pets").begin();
+    let mut waiting = client.request("GET", "/v1/pets").begin();
     let _second = with_socket(&socket).start();
-    let response = waiting.expect("a connection").response();
-    response.assert_status(200);
+    waiting.response().assert_status(200);
 }

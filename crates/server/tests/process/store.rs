@@ -72,6 +72,11 @@ impl Store {
         program
     }
 
+    /// A program over the SQLite file without any configuration.
+    pub(crate) fn unconfigured(&self) -> Program {
+        Program::in_folder(self.folder())
+    }
+
     /// A program over the store with API keys of its own.
     pub(crate) fn with_own_keys(&self) -> Program {
         self.program().set("keys.backend", self.backend())
@@ -139,13 +144,23 @@ impl Store {
         NewKey::printed(&self.keys("create --create --label shop"))
     }
 
-    /// Imports the text of a file under a name of its own, and asserts that each line was imported.
+    /// Makes a backup with the API keys, as a store.
     #[track_caller]
-    pub(crate) fn import(&self, text: &str) {
+    pub(crate) fn backup(&self) -> Self {
+        let backup = Self::sqlite();
+        let command = self.with_own_keys().args("backup");
+        command.arg(backup.path()).succeed();
+        backup
+    }
+
+    /// Imports lines under a name of its own, and asserts that each of them was imported.
+    #[track_caller]
+    pub(crate) fn import(&self, lines: &[String]) {
         static IMPORTS: AtomicUsize = AtomicUsize::new(0);
         let name = IMPORTS.fetch_add(1, Ordering::Relaxed);
         let import = format!("pets import - --create --name {name}");
-        self.program().args(&import).stdin(text).succeed();
+        let program = self.program().args(&import);
+        program.stdin(&lines.join("\n")).succeed();
     }
 
     /// The bodies of all pages, as a client that follows the links gets them.

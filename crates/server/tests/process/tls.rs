@@ -97,11 +97,10 @@ fn tls_1_2_and_1_3_are_accepted_and_older_versions_and_plain_http_are_refused() 
     let output = server.request("-tls1_1 -cipher ALL:@SECLEVEL=0");
     assert!(!has_response(&output), "{output}");
     assert!(output.contains("Cipher is (NONE)"), "{output}");
-    let plain = HttpClient::new(server.address).request("GET", "/").begin();
+    let mut plain = HttpClient::new(server.address).request("GET", "/").begin();
     // An alert of TLS, and the end of the connection.
-    let refusal = plain.expect("a connection").try_response();
-    let refusal = refusal.expect_err("no response").kind();
-    assert_eq!(refusal, ErrorKind::UnexpectedEof);
+    let refusal = plain.try_response().expect_err("no response");
+    assert_eq!(refusal.kind(), ErrorKind::UnexpectedEof);
 }
 
 /// The tests of `http1/src/warnings` own the rule about warnings.

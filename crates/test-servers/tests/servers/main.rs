@@ -1,4 +1,3 @@
 //! Guarantees of the servers on which other tests rely.
 
-mod fault_proxy;
 mod postgres;

@@ -3,6 +3,7 @@
 use std::{fs::Permissions, os::unix::fs::PermissionsExt, time::UNIX_EPOCH};
 
 use animal_store_test_servers::Certificates;
+use secrecy::ExposeSecret;
 
 use super::*;
 
@@ -36,6 +37,23 @@ fn tokens_or_the_storage_imply_the_backend_of_keys() {
         let place = config.stores.api_keys.backend().place();
         assert!(place.starts_with(expected), "{settings:?}: {place}");
     }
+}
+
+#[test]
+fn tokens_are_a_list_and_a_url_can_contain_commas() {
+    let config = config(&[
+        POSTGRES[0],
+        ("storage.postgres.url", "postgres://shop:a,b@db/animals"),
+        ("keys.memory.tokens", "a, b,,"),
+    ]);
+    let ApiKeysConfig::Memory(memory::MemoryApiKeysConfig { tokens }) = &config.stores.api_keys
+    else {
+        panic!("{:?}", config.stores.api_keys)
+    };
+    let tokens: Vec<_> = tokens.iter().map(ExposeSecret::expose_secret).collect();
+    assert_eq!(tokens, ["a", "b"]);
+    let place = config.stores.pets.backend().place();
+    assert_eq!(place, "postgres db:5432/animals");
 }
 
 #[test]
