@@ -132,41 +132,23 @@ impl Visit for Members {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        io,
-        sync::{Arc, Mutex},
-    };
+    use std::sync::Mutex;
 
     use proptest::prelude::*;
     use serde_json::{Value, json};
-    use tracing_subscriber::layer::SubscriberExt;
+    use tracing_subscriber::{fmt::MakeWriter, layer::SubscriberExt};
 
     use super::*;
 
-    #[derive(Clone, Default)]
-    struct Lines(Arc<Mutex<Vec<u8>>>);
-
-    impl io::Write for Lines {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
     /// Runs `log` and returns the one line that it writes.
     fn line_of(log: impl FnOnce()) -> Value {
-        let lines = Lines::default();
-        let writer = lines.clone();
+        // A subscriber may outlive its thread.
+        let lines: &Mutex<Vec<u8>> = Box::leak(Box::default());
         let layer = tracing_subscriber::fmt::layer()
             .event_format(JsonLine)
-            .with_writer(move || writer.clone());
+            .with_writer(|| lines.make_writer());
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), log);
-        let bytes = std::mem::take(&mut *lines.0.lock().unwrap());
-        let text = String::from_utf8(bytes).unwrap();
+        let text = String::from_utf8(lines.lock().unwrap().clone()).unwrap();
         assert_eq!(text.lines().count(), 1, "{text}");
         serde_json::from_str(&text).unwrap()
     }
