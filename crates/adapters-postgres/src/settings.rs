@@ -61,14 +61,15 @@ impl PostgresSettings {
     /// for reads, hash joins for creates. A plan lives as long as its connection, and on a small table PostgreSQL would
     /// choose plans that are wrong for a large one. JIT compilation takes longer than any statement of this crate.
     ///
-    /// With `row_security = off`, PostgreSQL refuses statements from which a policy would hide rows.
+    /// With `row_security = off`, PostgreSQL refuses statements from which a policy would hide rows. A commit that did not
+    /// wait for a standby is a warning.
     pub(crate) fn set_statements(&self, set: &str) -> String {
         let statement_timeout = (self.timeout * 3 / 4).as_millis().max(1);
         let idle_timeout = self.timeout.as_millis().max(1);
         format!(
             "{set} statement_timeout = {statement_timeout}; \
              {set} idle_in_transaction_session_timeout = {idle_timeout}; \
-             {set} row_security = off; {set} plan_cache_mode = force_generic_plan; \
+             {set} client_min_messages = warning; {set} row_security = off; {set} plan_cache_mode = force_generic_plan; \
              {set} enable_seqscan = off; {set} enable_bitmapscan = off; {set} enable_sort = off; {set} enable_nestloop = off; {set} jit = off"
         )
     }

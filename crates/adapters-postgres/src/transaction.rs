@@ -140,10 +140,12 @@ impl TransactionConnection {
         let is_refused = error.refusal().is_some();
         let cause = endpoint.locate(error).into();
         if is_refused {
-            Err(StoreFailure::Unavailable(cause))
-        } else {
-            Err(StoreFailure::OutcomeUnknown(cause))
+            return Err(StoreFailure::Unavailable(cause));
         }
+        // A commit that waits for a standby would keep its locks: no key could be changed.
+        let token = self.open.client.cancel_token();
+        endpoint.cancel(token, settings.timeout).await;
+        Err(StoreFailure::OutcomeUnknown(cause))
     }
 
     /// The error of a call that this adapter refuses.

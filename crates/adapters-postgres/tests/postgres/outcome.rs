@@ -1,7 +1,10 @@
 //! Adds whose connection fails: a response means that the pet is stored once, "not stored" that it never will be, and
 //! an unknown outcome that it is stored at most once. With a key, retries lead to one stored pet.
 
+use animal_store_app::{ports::ApiKeyChangeError, test_support::key_changes};
+
 use crate::{
+    keys::{add, keys_of},
     prelude::*,
     store::{cut_when_held, set},
 };
@@ -125,6 +128,7 @@ async fn require_missing_standby(server: &PostgresServer) {
 async fn a_create_whose_wait_an_administrator_cancels_has_an_unknown_outcome() {
     in_both_modes(&settings(), async |settings| {
         let (server, store) = Store::served(settings).await;
+        set(&server, "client_min_messages", "error").await;
         require_missing_standby(&server).await;
         let added = store.add("waiting");
         let count = format!("SELECT count(*) {WAITING}");
@@ -137,6 +141,26 @@ async fn a_create_whose_wait_an_administrator_cancels_has_an_unknown_outcome() {
         );
     })
     .await;
+}
+
+/// Its locks would hold up every other change.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_of_keys_that_waits_for_a_standby_is_unknown_and_cancelled() {
+    let server = PostgresServer::start();
+    let keys = keys_of(&server.url(), few_seconds()).await;
+    add(&keys, &["leaked", "another"]).await;
+    require_missing_standby(&server).await;
+    for id in ["leaked", "another"] {
+        let revoked = keys.change(key_changes::revoke(id), "test").await;
+        let failure = revoked.expect_err("no standby");
+        assert!(
+            matches!(
+                failure,
+                ApiKeyChangeError::Store(StoreFailure::OutcomeUnknown(_))
+            ),
+            "{failure:?}"
+        );
+    }
 }
 
 /// The warning of a trigger is none of the commit.
