@@ -15,7 +15,7 @@ use std::{borrow::Cow, fmt};
 use animal_store_domain::{CategoryId, NewPet, Pet, PetName, PetStatus, PetStatusError};
 use serde::{
     Deserialize, Deserializer, Serialize,
-    de::{MapAccess, Visitor},
+    de::{Error, MapAccess, Visitor},
 };
 use serde_json::value::RawValue;
 use validator::{Validate, ValidationErrors};
@@ -142,7 +142,9 @@ impl<'de> Visitor<'de> for MembersVisitor {
         A: MapAccess<'de>,
     {
         let mut request = NewPetRequest::default();
-        while let Some((Name(name), json)) = map.next_entry::<Name<'de>, &'de RawValue>()? {
+        // The name of a member is checked as a value is, which a decoded one would not be.
+        while let Some((name, json)) = map.next_entry::<&'de RawValue, &'de RawValue>()? {
+            let Name(name) = serde_json::from_str(name.get()).map_err(A::Error::custom)?;
             match &*name {
                 b"name" => request.name.read(json, parse_name),
                 b"categoryId" => request.category_id.read(json, parse_category_id),

@@ -66,7 +66,7 @@ fn every_invalid_member_is_named_in_one_message() {
 fn unknown_members_are_ignored_with_any_value() {
     let deep = format!("{}{}", "[".repeat(5000), "]".repeat(5000));
     let body = format!(
-        r#"{{"id":7,"Name":1,"NAME":2,"category_id":"x","huge":1e9999,"deep":{deep},"half":"\ud800","\udc00":1,"":0,
+        r#"{{"id":7,"Name":1,"NAME":2,"category_id":"x","huge":1e9999,"deep":{deep},"half":"\ud800","\udc00":1,"\u0001":2,"":0,
            "owner":1,"owner":{{"name":1,"status":"x"}},"name":"Rex","categoryId":1,"status":"sold"}}"#
     );
     let expected = NewPet::new(PetName::parse("Rex").unwrap(), CategoryId::new(1))
@@ -122,6 +122,9 @@ fn text_that_is_almost_json_is_refused() {
         r#""a":Infinity"#,
         "'a':1",
         "} x",
+        "\"a\n\":1",
+        "\"a\u{1}\":1",
+        "\"na\tme\":1",
         &deep,
     ] {
         let body = format!(r#"{{"name":"Rex","categoryId":7,{member}}}"#);
@@ -135,6 +138,7 @@ fn text_that_is_almost_json_is_refused() {
         b"\"\xc0\x80\"",
         b"1,\"\xff\":1",
         b"\"\0a\0\"",
+        b"1,\"\0\":1",
     ] {
         let body = [b"{\"name\":\"Rex\",\"categoryId\":7,\"a\":", bytes, b"}"].concat();
         assert!(from_slice(&body, Subject::Line).is_err(), "{bytes:?}");
