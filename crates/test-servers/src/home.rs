@@ -1,36 +1,29 @@
 use std::{
     fs,
     os::unix::{
-        fs::{MetadataExt, PermissionsExt, chown},
+        fs::{PermissionsExt, chown},
         process::CommandExt,
     },
     path::{Path, PathBuf},
     process::Command,
 };
 
+use nix::unistd::{User, geteuid};
 use tempfile::TempDir;
 
 /// A temporary folder, owned by the user that a server runs as.
 pub(crate) struct Home {
     directory: TempDir,
-    owner: u32,
-    /// The user and group of the server, if they are not those of the test.
-    become_user: Option<(u32, u32)>,
+    /// The user of the server, if it is not that of the test.
+    user: Option<User>,
 }
 
 impl Home {
     /// Creates a folder of the user that runs the test.
     pub(crate) fn for_this_user() -> Self {
-        let directory = TempDir::new().expect("a folder");
-        let owner = directory
-            .path()
-            .metadata()
-            .expect("the folder exists")
-            .uid();
         Self {
-            directory,
-            owner,
-            become_user: None,
+            directory: TempDir::new().expect("a folder"),
+            user: None,
         }
     }
 
@@ -38,9 +31,9 @@ impl Home {
     /// refuse to run as root.
     pub(crate) fn new() -> Self {
         let mut home = Self::for_this_user();
-        if home.owner == 0 {
-            home.owner = id_of_postgres("-u");
-            home.become_user = Some((home.owner, id_of_postgres("-g")));
+        if geteuid().is_root() {
+            home.user = User::from_name("postgres").expect("a list of users");
+            assert!(home.user.is_some(), "the package of PostgreSQL creates it");
             home.hand_over(home.path());
         }
         home
@@ -51,8 +44,9 @@ impl Home {
     }
 
     /// The id of the owner.
-    pub(crate) const fn owner(&self) -> u32 {
-        self.owner
+    pub(crate) fn owner(&self) -> u32 {
+        let user = self.user.as_ref();
+        user.map_or_else(geteuid, |user| user.uid).as_raw()
     }
 
     /// Writes a file that the server can read.
@@ -72,24 +66,15 @@ impl Home {
     pub(crate) fn command(&self, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new(program.as_ref());
         command.current_dir(self.path());
-        if let Some((user, group)) = self.become_user {
-            command.uid(user).gid(group);
+        if let Some(user) = &self.user {
+            command.uid(user.uid.as_raw()).gid(user.gid.as_raw());
         }
         command
     }
 
     fn hand_over(&self, path: &Path) {
-        if let Some((user, group)) = self.become_user {
-            chown(path, Some(user), Some(group)).expect("root may");
+        if let Some(user) = &self.user {
+            chown(path, Some(user.uid.as_raw()), Some(user.gid.as_raw())).expect("root may");
         }
     }
-}
-
-fn id_of_postgres(which: &str) -> u32 {
-    let output = Command::new("id")
-        .args([which, "postgres"])
-        .output()
-        .expect("id runs");
-    let id = String::from_utf8_lossy(&output.stdout).trim().parse();
-    id.expect("the user postgres, which the package of PostgreSQL creates")
 }

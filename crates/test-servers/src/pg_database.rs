@@ -1,16 +1,8 @@
-use std::{
-    env,
-    process::id,
-    sync::{
-        LazyLock,
-        atomic::{AtomicU32, Ordering},
-    },
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::{env, sync::LazyLock};
 
-use crate::{PostgresServer, psql::psql};
+use url::Url;
 
-static DATABASES: AtomicU32 = AtomicU32::new(0);
+use crate::{PostgresServer, port::random, psql::psql};
 
 /// The server for all tests of this process, each of which may have a pool of connections.
 static SERVER: LazyLock<PostgresServer> =
@@ -42,10 +34,7 @@ impl PgDatabase {
             Some(url) => with_database(url.to_str().expect("UTF-8"), "postgres"),
             None => SERVER.url(),
         };
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let now = now.expect("after 1970").as_nanos();
-        let number = DATABASES.fetch_add(1, Ordering::Relaxed);
-        let name = format!("test_{}_{now}_{number}", id());
+        let name = format!("test_{}", random());
         let create = format!("CREATE DATABASE {name} TEMPLATE template0 {options}");
         psql(&server, &create).expect("a database");
         Self {
@@ -121,8 +110,7 @@ impl Drop for PgUser {
 
 /// Replaces the database of a URL.
 fn with_database(url: &str, name: &str) -> String {
-    let (scheme, rest) = url.split_once("://").expect("a URL");
-    let authority = rest.split(['/', '?']).next().expect("a first part");
-    let query = rest.find('?').map_or("", |start| &rest[start..]);
-    format!("{scheme}://{authority}/{name}{query}")
+    let mut url = Url::parse(url).expect("a URL");
+    url.set_path(name);
+    url.to_string()
 }

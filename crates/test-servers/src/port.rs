@@ -3,11 +3,16 @@ use std::{
     net::TcpListener,
 };
 
+/// Returns a random number.
+pub(crate) fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
 /// Opens a listener on a random port below the ephemeral range: no other process takes the port while a server
 /// restarts.
 pub(crate) fn listener() -> TcpListener {
-    let random = || RandomState::new().build_hasher().finish() % 20_000;
-    let ports = (0..1000).map(|_| 10_000 + u16::try_from(random()).expect("below 20,000"));
+    let port = |_| 10_000 + u16::try_from(random() % 20_000).expect("below 20,000");
+    let ports = (0..1000).map(port);
     ports
         .map(|port| TcpListener::bind(("127.0.0.1", port)))
         .find_map(Result::ok)

@@ -2,18 +2,23 @@
 
 use crate::prelude::*;
 
-const NO_KEY: &str = r#"Bearer realm="animal-store""#;
-const MALFORMED_KEY: &str = r#"Bearer realm="animal-store", error="invalid_request""#;
-const UNKNOWN_KEY: &str = r#"Bearer realm="animal-store", error="invalid_token""#;
-
 #[test]
 fn a_missing_malformed_or_unknown_key_is_a_401_in_every_operation() {
     let app = TestApp::start();
-    for (authorization, code, challenge) in [
-        ("Basic dGVzdDp0ZXN0", "missing_api_key", NO_KEY),
-        ("Bearer a b", "invalid_api_key", MALFORMED_KEY),
-        ("Bearer Test-Token-1", "invalid_api_key", UNKNOWN_KEY),
+    for (authorization, code, reason) in [
+        ("Basic dGVzdDp0ZXN0", "missing_api_key", ""),
+        (
+            "Bearer a b",
+            "invalid_api_key",
+            r#", error="invalid_request""#,
+        ),
+        (
+            "Bearer Test-Token-1",
+            "invalid_api_key",
+            r#", error="invalid_token""#,
+        ),
     ] {
+        let challenge = format!(r#"Bearer realm="animal-store"{reason}"#);
         let send = |method, path| {
             let request = app.anonymous(method, path);
             let request = request.header("Authorization", authorization);
@@ -22,7 +27,7 @@ fn a_missing_malformed_or_unknown_key_is_a_401_in_every_operation() {
         let list = send("GET", "/v1/pets");
         for response in [&send("POST", "/v1/pets"), &send("GET", "/v1/pets/1"), &list] {
             response
-                .assert_header("WWW-Authenticate", Some(challenge))
+                .assert_header("WWW-Authenticate", Some(&challenge))
                 .assert_error(401, code);
         }
         send("HEAD", "/v1/pets").assert_head_of(&list);

@@ -11,11 +11,6 @@ use std::{
 
 use crate::prelude::*;
 
-#[track_caller]
-fn wait_until_draining(app: &TestApp) {
-    wait_until(|| app.management("GET", "/ready").send().status == 503);
-}
-
 #[test]
 fn every_response_of_a_draining_service_closes_its_connection() {
     let app = TestApp::start_with(&[("shutdown.drain_delay", "1m"), ("shutdown.timeout", "2m")]);
@@ -25,7 +20,7 @@ fn every_response_of_a_draining_service_closes_its_connection() {
     }
 
     app.begin_shutdown();
-    wait_until_draining(&app);
+    wait_until(|| app.management("GET", "/ready").send().status == 503);
 
     app.management("GET", "/live").send().assert_status(200);
     for (connection, request) in connections.iter_mut().zip([get("/v1/pets"), post("Rex")]) {

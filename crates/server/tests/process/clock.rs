@@ -16,7 +16,7 @@ const LATER: &str = r"
 
 #[test]
 fn nothing_switches_itself_off_on_2030_12_05() {
-    let folder = TempDir::new().expect("a folder");
+    let folder = new_folder();
     let [source, library] =
         ["later.c", "later.so"].map(|name| folder.path().join(name).display().to_string());
     fs::write(&source, LATER).expect("a file");

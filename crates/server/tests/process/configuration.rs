@@ -141,8 +141,8 @@ fn a_named_file_that_others_can_write_is_a_warning_and_a_default_one_is_refused(
 
 #[test]
 fn a_listener_that_cannot_be_opened_is_one_line_that_names_the_address_and_its_key() {
-    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let taken = taken.local_addr().expect("an address").to_string();
+    let (_listener, taken) = listen();
+    let taken = taken.to_string();
     let in_use = "address already in use: ";
     let foreign = "no network interface of this machine has this address";
     for (key, address, reason) in [

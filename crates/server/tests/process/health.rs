@@ -29,13 +29,12 @@ fn only_a_ready_instance_is_a_success() {
 
 #[test]
 fn a_server_that_cannot_be_reached_or_does_not_respond_is_a_failure() {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let silent = listener.local_addr().expect("an address").to_string();
+    let (_listener, silent) = listen();
     let refused = "no response from 127.0.0.1:1: Connection refused";
     let no_port = "management.listen has no fixed port";
     for (listen, timeout, code, reason) in [
         ("127.0.0.1:1", LONG, 1, refused),
-        (&silent, "300ms", 1, "within 300ms"),
+        (&silent.to_string(), "300ms", 1, "within 300ms"),
         ("", LONG, 2, no_port),
         ("127.0.0.1:0", LONG, 2, no_port),
     ] {

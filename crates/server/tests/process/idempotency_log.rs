@@ -2,11 +2,8 @@
 
 use crate::prelude::*;
 
-/// Part of every key, bare and as in a quoted string.
+/// Part of every key.
 const SECRET: &str = r#"secret-s"business"#;
-const QUOTED_SECRET: &str = r#"secret-s\"business"#;
-/// The same as PostgreSQL prints bytes.
-const HEX: &str = "7365637265742d7322627573696e657373";
 
 #[test]
 fn the_line_of_a_request_has_the_digest_of_its_key_and_a_replay_flag_and_no_line_has_the_key_even_at_trace()
@@ -18,7 +15,6 @@ fn the_line_of_a_request_has_the_digest_of_its_key_and_a_replay_flag_and_no_line
     let digest = |key: &str| database.sql(&format!("SELECT encode(sha256('{key}'), 'hex')"));
     let create = |key: &str, name| keyed_create_request(address, key, name).send();
     let same = digest(SECRET);
-    let quoted = format!("\"{QUOTED_SECRET}\"");
     let expected = [
         json!({"status": 201, "idempotency_key": same, "replayed": null}),
         json!({"status": 201, "idempotency_key": same, "replayed": true}),
@@ -26,7 +22,7 @@ fn the_line_of_a_request_has_the_digest_of_its_key_and_a_replay_flag_and_no_line
         json!({"status": 201, "idempotency_key": null}),
     ];
     create(SECRET, "Rex").assert_status(201);
-    create(&quoted, "Rex").assert_status(201);
+    create(r#""secret-s\"business""#, "Rex").assert_status(201);
     create(SECRET, "Tom").assert_status(422);
     let without_key = create_request(address, "Rex").header("X-Key", "order-1");
     without_key.send().assert_status(201);
@@ -52,7 +48,8 @@ fn the_line_of_a_request_has_the_digest_of_its_key_and_a_replay_flag_and_no_line
     exited.assert_has("TRACE");
     // Not as text, not in hex, not as the list of bytes that the driver logs. The quotation mark may be escaped.
     let bytes = format!("{:?}", SECRET.as_bytes());
-    for text in ["secret-s", HEX, bytes.trim_matches(['[', ']'])] {
+    let hex = hex::encode(SECRET);
+    for text in ["secret-s", &hex, bytes.trim_matches(['[', ']'])] {
         exited.assert_lacks(text);
     }
     let lines = exited.requests();

@@ -24,7 +24,7 @@ fn an_export_has_each_pet_as_the_service_sends_it_and_can_be_imported() {
 #[test]
 fn a_file_gets_its_name_when_it_is_complete_and_is_never_overwritten() {
     let store = Store::sqlite();
-    let folder = TempDir::new().expect("a folder");
+    let folder = new_folder();
     store.import(&odd_pets(3000));
     let path = folder.path().join("pets.ndjson");
     let export = || store.program().args("pets export").arg(&path);
@@ -52,12 +52,11 @@ fn a_file_gets_its_name_when_it_is_complete_and_is_never_overwritten() {
 #[test]
 fn a_signal_ends_an_export_or_a_backup_which_leaves_no_file() {
     // The connection to this PostgreSQL waits for an answer.
-    let postgres = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = postgres.local_addr().expect("an address");
+    let (_postgres, address) = listen();
     let url = format!("postgres://a:b@{address}/c?sslmode=disable");
     for command in ["pets export", "backup"] {
         for signal in ["INT", "TERM", "HUP"] {
-            let folder = TempDir::new().expect("a folder");
+            let folder = new_folder();
             let files = || fs::read_dir(folder.path()).expect("a folder").count();
             let program = Program::with_postgres(&url).args(command);
             let running = program.arg(folder.path().join("store")).start();

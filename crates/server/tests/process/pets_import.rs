@@ -46,7 +46,7 @@ fn assert_counts(exited: &Exited, added: usize, present: usize, refused: usize) 
 fn a_repeated_import_adds_nothing() {
     let lines = odd_pets(1200);
     let text = lines.join("\n");
-    let folder = TempDir::new().expect("a folder");
+    let folder = new_folder();
     let path = folder.path().join("pets.ndjson");
     fs::write(&path, &text).expect("a file");
     for store in Store::each() {

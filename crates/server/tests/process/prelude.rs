@@ -22,8 +22,8 @@ pub(crate) use crate::{
         begin_create, create_request, is_replay, keyed_create_request, list_all, pages, status,
     },
     program::{
-        DEADLINE, Exited, LONG_TIMEOUT, Program, Running, TOKEN, assert_members, lines, metric,
-        only, paste, terminal,
+        DEADLINE, Exited, LONG_TIMEOUT, Program, Running, TOKEN, assert_all_refused,
+        assert_members, lines, listen, metric, new_folder, only, paste, terminal,
     },
     store::{Store, odd_pets, without_ids},
 };

@@ -7,6 +7,7 @@ use std::{
     ffi::OsStr,
     fs::{self, File},
     io::{Seek, Write},
+    net::{SocketAddr, TcpListener},
     os::fd::OwnedFd,
     path::Path,
     process::{Command, Stdio},
@@ -16,7 +17,7 @@ use nix::pty::openpty;
 use tempfile::TempDir;
 
 pub(crate) use self::{
-    exited::{Exited, assert_members, only},
+    exited::{Exited, assert_all_refused, assert_members, only},
     running::{DEADLINE, Running, lines, metric},
 };
 
@@ -36,7 +37,7 @@ impl Program {
     /// A program without any configuration.
     pub(crate) fn bare() -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_animal-store"));
-        let directory = TempDir::new().expect("a working directory");
+        let directory = new_folder();
         command.env_clear().current_dir(directory.path());
         hide_installation(directory.path());
         Self {
@@ -204,6 +205,17 @@ fn with_pipes(mut command: Command) -> Command {
     command
 }
 
+pub(crate) fn new_folder() -> TempDir {
+    TempDir::new().expect("a folder")
+}
+
+/// Opens a listener on a free port, which accepts nothing. Returns its address as well.
+pub(crate) fn listen() -> (TcpListener, SocketAddr) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    (listener, address)
+}
+
 /// Returns both sides of a new terminal: the one that shows it, and the one of programs. No other process inherits
 /// them.
 pub(crate) fn terminal() -> (File, OwnedFd) {
@@ -220,7 +232,7 @@ pub(crate) fn terminal() -> (File, OwnedFd) {
 pub(crate) fn paste(line: &str, folder: &Path) -> Exited {
     let mut command = Command::new("bash");
     command.args(["-c", line]).current_dir(folder);
-    let folder = TempDir::new().expect("a folder");
+    let folder = new_folder();
     let child = with_pipes(command).spawn().expect("bash is installed");
     let exited = Running::new(child, folder).wait();
     exited.assert_code(0);

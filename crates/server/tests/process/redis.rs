@@ -10,7 +10,7 @@ fn the_documented_users_of_redis_are_enough_and_survive_its_restart() {
     let lines = lines.take_while(|line| !line.is_empty());
     let lines = lines.map(|line| &line[4..]);
     let recipe: Vec<_> = lines.filter(|line| !line.starts_with("chown")).collect();
-    let folder = TempDir::new().expect("a folder");
+    let folder = new_folder();
     paste(&recipe.join("\n").replace("/etc/redis/", ""), folder.path());
 
     let users = folder.path().join("users.acl");

@@ -6,7 +6,7 @@ use crate::prelude::*;
 
 /// Returns a socket for notifications, its folder, and a program that sends them there.
 fn managed() -> (UnixDatagram, TempDir, Program) {
-    let folder = TempDir::new().expect("a folder");
+    let folder = new_folder();
     let path = folder.path().join("notify");
     let socket = UnixDatagram::bind(&path).expect("a socket");
     socket.set_read_timeout(Some(DEADLINE)).expect("a timeout");

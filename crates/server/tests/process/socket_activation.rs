@@ -24,17 +24,16 @@ fn with_socket(listener: &TcpListener) -> Program {
 
 #[test]
 fn another_number_or_kind_of_sockets_is_an_error() {
-    let tcp = || TcpListener::bind("127.0.0.1:0").expect("a port");
     // Its peer is closed at once: bash takes a connected socket for a remote shell.
-    let stream = TcpStream::connect(tcp().local_addr().expect("an address"));
+    let stream = TcpStream::connect(listen().1);
     let udp = UdpSocket::bind("127.0.0.1:0").expect("a port");
-    let folder = TempDir::new().expect("a folder");
+    let folder = new_folder();
     let unix = UnixListener::bind(folder.path().join("http.sock")).expect("a socket");
     let file = tempfile::tempfile().expect("a file");
     let no_socket = "no listening TCP socket";
     for (socket, count, message) in [
         (stream.expect("connected").into(), 1, "does not listen"),
-        (OwnedFd::from(tcp()), 2, "passed 2 sockets"),
+        (OwnedFd::from(listen().0), 2, "passed 2 sockets"),
         (udp.into(), 1, no_socket),
         (unix.into(), 1, no_socket),
         (file.into(), 1, no_socket),
@@ -46,13 +45,12 @@ fn another_number_or_kind_of_sockets_is_an_error() {
 
 #[test]
 fn a_socket_is_served_in_place_of_the_configured_address_and_passed_on_without_a_drain_delay() {
-    let bind = || TcpListener::bind("127.0.0.1:0").expect("a port");
-    let socket = bind();
-    let address = socket.local_addr().expect("an address");
-    let taken = bind();
-    let taken = taken.local_addr().expect("an address").to_string();
+    let (socket, address) = listen();
+    let (_listener, taken) = listen();
     // The default drain delay of another socket is five seconds.
-    let mut first = with_socket(&socket).set("http.listen", &taken).start();
+    let mut first = with_socket(&socket)
+        .set("http.listen", &taken.to_string())
+        .start();
     let event = first.wait_for_event("listening");
     assert_members(&event, &json!({"inherited": true, "address": address}));
     assert_eq!(status(address, TOKEN), 200);

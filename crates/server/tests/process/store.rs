@@ -14,7 +14,7 @@ pub(crate) enum Store {
 
 impl Store {
     pub(crate) fn sqlite() -> Self {
-        Self::Sqlite(TempDir::new().expect("a folder"))
+        Self::Sqlite(new_folder())
     }
 
     #[track_caller]

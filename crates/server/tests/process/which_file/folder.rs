@@ -12,7 +12,7 @@ pub(super) struct Folder(pub(super) TempDir);
 
 impl Folder {
     pub(super) fn new(owner: u32, mode: u32) -> Self {
-        let folder = Self(TempDir::new().expect("a folder"));
+        let folder = Self(new_folder());
         give(folder.0.path(), owner, owner, mode);
         folder
     }
