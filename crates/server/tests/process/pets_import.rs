@@ -91,16 +91,13 @@ fn refused_lines_are_reported_and_a_corrected_file_adds_what_is_missing() {
     let store = Store::sqlite();
     let exited = import(&store, "x").stdin(BAD_LINES).run();
     assert_counts(&exited, 2, 0, 3);
-    assert_eq!(exited.stderr.len(), 4, "{exited:?}");
-    for (line, (start, texts)) in exited.stderr.iter().zip([
-        ("line 2: ", ["name", ""]),
-        ("line 3: ", ["", ""]),
-        ("line 4: ", ["categoryId", "status"]),
-        ("animal-store: ", ["refused lines: 3", ""]),
-    ]) {
-        let is_reported = line.starts_with(start) && texts.iter().all(|text| line.contains(text));
-        assert!(is_reported, "{start}: {exited:?}");
-    }
+    let expected = [
+        "line 2: name must not be blank",
+        "line 3: the line must be valid JSON: error at column 2",
+        "line 4: categoryId must be a 64-bit integer; status must be one of available, pending, sold",
+        "animal-store: refused lines: 3",
+    ];
+    assert_eq!(exited.stderr, expected);
 
     let corrected = BAD_LINES
         .replace("\"x\",\"status\":\"lost\"", "3")
