@@ -1,6 +1,6 @@
 //! For tests only: the rules of [`SqlApiKeyStore`] that other programs can break, as a suite for databases.
 //!
-//! The rules of the ports are in `animal_store_app::test_support::contract`. The suite runs against both databases,
+//! The rules of the ports are in `animal_store_app::test_support::contract`. The suites run against both databases,
 //! because the compiler does not check the statements. Other programs run statements that both databases accept.
 #![expect(
     clippy::missing_panics_doc,
@@ -12,22 +12,35 @@ mod histories;
 mod lifetimes;
 mod uses;
 
+use std::{ops::Deref, sync::Arc, time::Duration};
+
 use animal_store_app::{
     ApiKey, ApiKeyChange, ApiKeyDigest,
     ports::{ApiKeyDirectory, ApiKeyStore, StoreFailure, StoreResult},
-    test_support::{key_changes::add, wait_until},
+    test_support::{
+        contract::{api_key_store::Keys, api_key_uses::Uses},
+        key_changes, wait_until,
+    },
 };
 use prometheus_client::registry::Registry;
 
-use crate::{ApiKeySnapshot, KeyDatabase, SqlApiKeyStore};
+use crate::{ApiKeySnapshot, ApiKeyUseRecord, KeyDatabase, SqlApiKeyStore};
 
 pub use self::{damage::*, histories::*, lifetimes::*, uses::*};
 
-/// Writes one test for each rule. `setup` is an async function that returns [`SqlKeys`] over an empty store, and a guard
+/// Writes one test for each rule, and for each rule of the ports. `setup` is an async function that returns [`SqlKeys`] over an empty store, and a guard
 /// that is dropped after the test.
 #[macro_export]
 macro_rules! sql_api_key_store_contract {
     ($setup:path) => {
+        animal_store_app::api_key_store_contract!(async || {
+            let (keys, guard) = $setup().await;
+            (keys.with_directory(), guard)
+        });
+        animal_store_app::api_key_uses_contract!(async || {
+            let (keys, guard) = $setup().await;
+            (keys.with_records_of_uses(), guard)
+        });
         $crate::sql_api_key_store_contract!(
             $setup();
             a_first_key_is_added_before_any_change_only,
@@ -78,25 +91,62 @@ const TABLES: [&str; 6] = [
     "api_key_readings",
 ];
 
-impl<D: KeyDatabase> SqlKeys<D> {
-    async fn change(&self, change: ApiKeyChange) {
-        self.store.change(change, "test").await.expect("changed");
+/// It is used like its store.
+impl<D: KeyDatabase> Deref for SqlKeys<D> {
+    type Target = SqlApiKeyStore<D>;
+
+    fn deref(&self) -> &SqlApiKeyStore<D> {
+        &self.store
+    }
+}
+
+impl<D: KeyDatabase> SqlApiKeyStore<D> {
+    /// Makes a change that is not refused.
+    pub async fn make(&self, change: ApiKeyChange) {
+        self.change(change, "test").await.expect("changed");
     }
 
     /// Adds keys, each with a token of its name.
-    async fn add(&self, ids: &[&str]) {
+    pub async fn add(&self, ids: &[&str]) {
         for id in ids {
-            self.change(add(id, id, None)).await;
+            self.make(key_changes::add(id, id, None)).await;
         }
     }
 
-    async fn listed_ids(&self) -> Vec<String> {
-        let listed = self.store.list().await.expect("listed");
-        listed.iter().map(|key| key.key.id.to_string()).collect()
+    /// Revokes a key.
+    pub async fn revoke(&self, id: &str) {
+        self.make(key_changes::revoke(id)).await;
     }
 
-    fn directory(&self) -> ApiKeySnapshot {
-        self.store.start_directory(&mut Registry::default()).0
+    /// Starts a directory.
+    pub fn directory(&self) -> ApiKeySnapshot {
+        self.start_directory(&mut Registry::default()).0
+    }
+
+    async fn listed_ids(&self) -> Vec<String> {
+        let listed = self.list().await.expect("listed");
+        listed.iter().map(|key| key.key.id.to_string()).collect()
+    }
+}
+
+impl<D: KeyDatabase> SqlKeys<D> {
+    /// The store and a directory.
+    pub fn with_directory(self) -> Keys {
+        Keys {
+            directory: Arc::new(self.directory()),
+            store: Arc::new(self.store),
+        }
+    }
+
+    /// The store and two records of uses.
+    pub fn with_records_of_uses(self) -> Uses {
+        let often = Duration::from_millis(10);
+        let instances = [(); 2].map(|()| {
+            let registry = &mut Registry::default();
+            Arc::new(ApiKeyUseRecord::start(self.store.clone(), 100, often, registry).0) as Arc<_>
+        });
+        let store = Arc::new(self.store);
+        Uses { instances, store }
     }
 
     /// Saves the state of the store.
@@ -132,17 +182,21 @@ fn fill(table: &str, name: &str) -> String {
 }
 
 /// Returns the key of the token with this text.
-async fn find(directory: &ApiKeySnapshot, token: &str) -> StoreResult<Option<ApiKey>> {
+///
+/// # Errors
+/// See [`ApiKeyDirectory::find`].
+pub async fn find(directory: &ApiKeySnapshot, token: &str) -> StoreResult<Option<ApiKey>> {
     let found = directory.find(ApiKeyDigest::of(&token.into())).await?;
     Ok(found.map(|key| ApiKey::clone(&key)))
 }
 
-async fn is_accepted(directory: &ApiKeySnapshot, token: &str) -> bool {
+/// Whether a token is accepted.
+pub async fn is_accepted(directory: &ApiKeySnapshot, token: &str) -> bool {
     find(directory, token).await.expect("found").is_some()
 }
 
 /// Waits until a token is accepted, or refused: a directory follows the store with a delay. Lookups may fail meanwhile.
-async fn wait_for(directory: &ApiKeySnapshot, token: &str, is_accepted: bool) {
+pub async fn wait_for(directory: &ApiKeySnapshot, token: &str, is_accepted: bool) {
     let is_expected = |found: Option<ApiKey>| found.is_some() == is_accepted;
     wait_until(token, async || {
         find(directory, token).await.is_ok_and(is_expected)

@@ -6,8 +6,8 @@ use animal_store_adapters_memory::MemoryApiKeyDirectory;
 use animal_store_app::ports::ApiKeyDirectory;
 use secrecy::SecretString;
 
-async fn setup(tokens: Vec<SecretString>) -> (Arc<dyn ApiKeyDirectory>, ()) {
-    (Arc::new(MemoryApiKeyDirectory::new(&tokens)), ())
+fn setup(tokens: &[SecretString]) -> (Arc<dyn ApiKeyDirectory>, ()) {
+    (Arc::new(MemoryApiKeyDirectory::new(tokens)), ())
 }
 
-animal_store_app::api_key_directory_contract!(setup);
+animal_store_app::api_key_directory_contract!(async |tokens: Vec<_>| setup(&tokens));

@@ -62,9 +62,36 @@ impl Fixture {
         Believed::user(self.owner + 1, groups.to_vec())
     }
 
-    fn judge(&self, believed: Believed, beside: &str) -> Result<Option<Objection>, Objection> {
-        believed.judge_store(&self.path("file"), &[self.path(beside)])
+    /// Judges a store with this file beside it, as its owner, a member of its group, another user and root.
+    fn judge(&self, store: &Path, beside: &str) -> [Judgement; 4] {
+        let member = self.other_user(&[self.group]);
+        let users = [self.owner(), member, self.other_user(&[]), root()];
+        users.map(|user| match user.judge_store(store, &[self.path(beside)]) {
+            Ok(None) => Used,
+            Ok(Some(_)) => UsedWithObjection,
+            Err(objection) if is_foreign(&objection) => Foreign,
+            Err(objection) => {
+                assert!(objection.found.contains("can write to"), "{objection}");
+                Writable
+            }
+        })
     }
+}
+
+#[derive(Debug, PartialEq)]
+enum Judgement {
+    Used,
+    UsedWithObjection,
+    /// Refused: another user owns it.
+    Foreign,
+    /// Refused: other users may write it.
+    Writable,
+}
+
+use Judgement::{Foreign, Used, UsedWithObjection, Writable};
+
+fn root() -> Believed {
+    Believed::user(0, vec![0])
 }
 
 fn is_foreign(objection: &Objection) -> bool {
@@ -75,20 +102,25 @@ fn writable(path: &Path, mode: &str) -> String {
     format!("other users can write to {} (mode {mode})", path.display())
 }
 
+/// In a folder that others may write, they can replace the file.
 #[test]
-fn a_file_is_believed_if_its_owner_is_and_no_one_else_can_write_it() {
-    let fixture = Fixture::new();
-    let file = fixture.path("file");
-    for (mode, in_group, out_of_group) in [
-        (0o600, true, true),
-        (0o644, true, true),
-        (0o660, true, false),
-        (0o666, false, false),
-        (0o602, false, false),
+fn a_file_is_believed_if_its_owner_is_and_no_one_else_can_write_it_or_its_folder() {
+    for (path, mode, in_group, out_of_group) in [
+        ("file", 0o600, true, true),
+        ("file", 0o644, true, true),
+        ("file", 0o660, true, false),
+        ("file", 0o666, false, false),
+        ("file", 0o602, false, false),
+        ("", 0o755, true, true),
+        ("", 0o770, true, false),
+        ("", 0o777, false, false),
+        ("", 0o1777, true, true),
     ] {
-        fixture.give(&file, mode);
+        let fixture = Fixture::new();
+        fixture.give(&fixture.path(path), mode);
         for (groups, is_believed) in [(vec![fixture.group], in_group), (vec![], out_of_group)] {
-            let objection = Believed::user(fixture.owner, groups).object(&file);
+            let believed = Believed::user(fixture.owner, groups);
+            let objection = believed.object(&fixture.path("file"));
             assert_eq!(objection.is_none(), is_believed, "{mode:o}: {objection:?}");
         }
     }
@@ -104,21 +136,11 @@ fn a_device_is_believed_whatever_its_mode() {
 fn a_foreign_owner_is_believed_only_where_the_caller_says_so() {
     let fixture = Fixture::new();
     let file = fixture.path("file");
-    for other in [fixture.other_user(&[]), Believed::user(0, vec![0])] {
+    for other in [fixture.other_user(&[]), root()] {
         let objection = other.object(&file).expect("it is foreign");
         assert!(is_foreign(&objection), "{objection}");
         let owners = [other.owners.clone(), vec![fixture.owner]].concat();
         assert_eq!(Believed { owners, ..other }.object(&file), None);
-    }
-}
-
-#[test]
-fn a_folder_in_which_others_can_replace_the_file_is_not_believed() {
-    let fixture = Fixture::new();
-    for (mode, is_believed) in [(0o755, true), (0o770, true), (0o777, false), (0o1777, true)] {
-        fixture.give(&fixture.path(""), mode);
-        let objection = fixture.owner().object(&fixture.path("file"));
-        assert_eq!(objection.is_none(), is_believed, "{mode:o}: {objection:?}");
     }
 }
 
@@ -160,20 +182,15 @@ fn a_secret_that_others_may_read_is_an_objection() {
 #[test]
 fn a_store_is_believed_by_its_owner_its_group_and_root() {
     let fixture = Fixture::new();
+    let store = fixture.path("file");
     fixture.add("file-wal", 0o600);
-    let in_group = fixture.other_user(&[fixture.group]);
-    let root = || Believed::user(0, vec![0]);
-    for believed in [fixture.owner(), fixture.other_user(&[]), root()] {
-        assert_eq!(fixture.judge(believed, "file-wal"), Ok(None));
-    }
+    assert_eq!(fixture.judge(&store, "file-wal"), [Used, Used, Used, Used]);
     // A volume claim after fsGroup.
     fixture.give(&fixture.path(""), 0o2770);
     fixture.add("file", 0o660);
     fixture.add("file-wal", 0o660);
-    for believed in [fixture.owner(), in_group, root()] {
-        assert_eq!(fixture.judge(believed, "file-wal"), Ok(None));
-    }
-    assert!(fixture.judge(fixture.other_user(&[]), "file-wal").is_err());
+    let expected = [Used, Used, Writable, Used];
+    assert_eq!(fixture.judge(&store, "file-wal"), expected);
 }
 
 #[test]
@@ -181,35 +198,19 @@ fn a_store_or_a_file_beside_it_that_others_may_write_is_refused_to_everyone() {
     for name in ["file", "file-wal", "file-journal", "file-shm"] {
         let fixture = Fixture::new();
         fixture.add(name, 0o666);
-        for believed in [
-            fixture.owner(),
-            fixture.other_user(&[fixture.group]),
-            Believed::user(0, vec![0]),
-        ] {
-            let objection = fixture.judge(believed, name).expect_err(name);
-            assert!(objection.found.contains("can write to"), "{objection}");
-        }
+        let judged = fixture.judge(&fixture.path("file"), name);
+        assert_eq!(judged, [Writable, Writable, Writable, Writable], "{name}");
     }
 }
 
+/// Before the store exists, too.
 #[test]
 fn a_log_of_another_user_is_refused() {
     let fixture = Fixture::new();
-    let log = fixture.path("file");
-    let store = Path::new("/etc/passwd");
-    let judge = |believed: Believed| believed.judge_store(store, std::slice::from_ref(&log));
-    assert_eq!(judge(fixture.owner()), Ok(None));
-    for believed in [
-        fixture.other_user(&[fixture.group]),
-        Believed::user(0, vec![0]),
-    ] {
-        let objection = judge(believed).expect_err("it is foreign");
-        assert!(is_foreign(&objection), "{objection}");
+    for store in [Path::new("/etc/passwd"), &fixture.path("missing")] {
+        let judged = fixture.judge(store, "file");
+        assert_eq!(judged, [Used, Foreign, Foreign, Foreign], "{store:?}");
     }
-    // Before the store exists, too.
-    let missing = fixture.path("missing");
-    let refused = fixture.other_user(&[]).judge_store(&missing, &[log]);
-    assert!(is_foreign(&refused.expect_err("it is foreign")));
 }
 
 #[test]
@@ -217,12 +218,8 @@ fn where_every_user_can_create_a_store_it_is_believed_by_its_owner_and_root_only
     let fixture = Fixture::new();
     let store = NamedTempFile::new_in("/tmp").expect("a file");
     fixture.give(store.path(), 0o600);
-    let judge = |believed: Believed| believed.judge_store(store.path(), &[]);
-    for believed in [fixture.owner(), Believed::user(0, vec![0])] {
-        assert_eq!(judge(believed), Ok(None));
-    }
-    let objection = judge(fixture.other_user(&[])).expect_err("it is foreign");
-    assert!(is_foreign(&objection), "{objection}");
+    let judged = fixture.judge(store.path(), "none");
+    assert_eq!(judged, [Used, Foreign, Foreign, Used]);
 }
 
 #[test]
@@ -238,8 +235,15 @@ fn the_owner_of_the_working_directory_is_believed_about_the_files_in_it() {
 fn a_store_in_a_folder_that_others_may_write_is_used_with_an_objection() {
     let fixture = Fixture::new();
     fixture.give(&fixture.path(""), 0o777);
-    let objection = fixture.judge(fixture.owner(), "none").expect("it is used");
-    let found = objection.expect("an objection").found;
+    let store = fixture.path("file");
+    let judged = fixture.judge(&store, "none");
+    assert!(
+        judged
+            .iter()
+            .all(|judgement| *judgement == UsedWithObjection)
+    );
+    let objection = fixture.owner().judge_store(&store, &[]);
+    let found = objection.expect("it is used").expect("an objection").found;
     assert_eq!(found, writable(fixture.folder.path(), "777"));
 }
 

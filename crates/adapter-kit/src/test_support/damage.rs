@@ -46,11 +46,11 @@ pub async fn an_invalid_key_is_an_error_for_its_token_only_and_can_be_revoked<D:
         };
         assert_eq!(lookup, expected, "{damage}");
         assert!(is_accepted(&directory, "good").await);
-        let Err(StoreFailure::Corrupt(cause)) = keys.store.list().await else {
+        let Err(StoreFailure::Corrupt(cause)) = keys.list().await else {
             panic!("{damage}: it is not named")
         };
         assert!(cause.to_string().contains("API key \"bad\""), "{cause}");
-        keys.change(revoke("bad")).await;
+        keys.revoke("bad").await;
         assert_eq!(keys.listed_ids().await, ["good"]);
     }
 }
@@ -64,7 +64,7 @@ pub async fn a_key_whose_label_is_refused_today_works<D: KeyDatabase>(keys: SqlK
         .expect("found")
         .expect("the key");
     assert_eq!(found.label.as_str(), "a\\u{202e}b");
-    let listed = keys.store.list().await.expect("listed");
+    let listed = keys.list().await.expect("listed");
     assert_eq!(listed[0].key, found);
 }
 
@@ -73,7 +73,7 @@ pub async fn without_the_version_no_key_is_changed<D: KeyDatabase>(keys: SqlKeys
     keys.add(&["key"]).await;
     (keys.execute)("DELETE FROM api_key_state");
     for change in [revoke("key"), add("new", "new", None)] {
-        let changed = keys.store.change(change, "test").await;
+        let changed = keys.change(change, "test").await;
         let is_refused = matches!(
             changed,
             Err(ApiKeyChangeError::Store(StoreFailure::Corrupt(_)))
@@ -89,11 +89,11 @@ pub async fn a_revocation_that_cannot_be_recorded_is_done<D: KeyDatabase>(keys: 
     keys.add(&["key", "next"]).await;
     wait_for(&directory, "key", true).await;
     (keys.execute)("ALTER TABLE api_key_changes RENAME TO other");
-    keys.change(revoke("key")).await;
+    keys.revoke("key").await;
     wait_for(&directory, "key", false).await;
     (keys.execute)("ALTER TABLE other RENAME TO api_key_changes");
-    keys.change(revoke("next")).await;
-    let log = keys.store.audit_log().await.expect("listed");
+    keys.revoke("next").await;
+    let log = keys.audit_log().await.expect("listed");
     let changes: Vec<_> = log.iter().map(|entry| &*entry.change).collect();
     assert_eq!(changes, ["create", "create", "revoke"]);
 }

@@ -1,6 +1,6 @@
 //! Another store in place of the known one, and changes by programs that write no marks.
 
-use animal_store_app::test_support::{key_changes::revoke, wait_until};
+use animal_store_app::test_support::wait_until;
 
 use super::{SqlKeys, TABLES, clear, fill, is_accepted, is_unavailable, wait_for};
 use crate::KeyDatabase;
@@ -48,7 +48,7 @@ pub async fn a_store_in_place_of_the_known_one_has_only_its_own_keys<D: KeyDatab
         }
         // Increments are read along the new history.
         let revoked = kept.remove(0);
-        keys.change(revoke(revoked)).await;
+        keys.revoke(revoked).await;
         wait_for(&directory, revoked, false).await;
         for id in kept {
             assert!(is_accepted(&directory, id).await, "{id}");

@@ -30,7 +30,7 @@ impl<D: KeyDatabase> SqlKeys<D> {
     }
 
     async fn valid_tokens(&self) -> Vec<ApiKeyDigest> {
-        let listed = self.store.list().await.expect("listed");
+        let listed = self.list().await.expect("listed");
         let tokens = listed.iter().flat_map(|key| &key.tokens);
         tokens.map(|token| token.digest).collect()
     }
@@ -50,12 +50,12 @@ impl<D: KeyDatabase> SqlKeys<D> {
 pub async fn a_first_key_is_added_before_any_change_only<D: KeyDatabase>(keys: SqlKeys<D>) {
     let add_first = async |id: &str| {
         let token = new_token(id, None);
-        let added = keys.store.add_first(api_key(id), token, "test").await;
+        let added = keys.add_first(api_key(id), token, "test").await;
         added.expect("no failure")
     };
     assert!(add_first("first").await);
     assert!(!add_first("second").await);
-    keys.change(revoke("first")).await;
+    keys.revoke("first").await;
     assert!(!add_first("first").await);
     assert!(keys.listed_ids().await.is_empty());
 }
@@ -105,7 +105,7 @@ pub async fn a_clock_that_is_ahead_during_one_change_deletes_no_valid_token_and_
         add("mixed", "m1", None),
         rotate("mixed", "m2", 80 * DAY),
     ] {
-        keys.change(change).await;
+        keys.make(change).await;
     }
     keys.save("right");
     let before = keys.valid_tokens().await;
@@ -119,13 +119,13 @@ pub async fn a_clock_that_is_ahead_during_one_change_deletes_no_valid_token_and_
             keys.restore("right");
             // As if the clock went forward.
             keys.move_times(-days);
-            keys.change(wrong).await;
+            keys.make(wrong).await;
             keys.move_times(days);
             keys.add(&["last"]).await;
             let after = keys.valid_tokens().await;
             let lost = before.iter().find(|token| !after.contains(token));
             assert!(lost.is_none_or(|digest| *digest == other), "{lost:?}");
-            let entries = keys.store.audit_log().await.expect("listed");
+            let entries = keys.audit_log().await.expect("listed");
             assert_eq!(entries.len(), 6, "{entries:?}");
             keys.assert_counted();
         }
@@ -137,14 +137,14 @@ pub async fn after_each_change_the_state_has_the_numbers_of_keys_and_tokens<D: K
     keys: SqlKeys<D>,
 ) {
     let change = async |change| {
-        keys.change(change).await;
+        keys.make(change).await;
         keys.assert_counted();
     };
     let imported = |keys: &[IssuedApiKey]| ApiKeyChange::Import(keys[0].clone());
     change(add("a", "1", None)).await;
     change(rotate("a", "2", HOUR)).await;
     change(rotate("a", "3", Duration::ZERO)).await;
-    let list = keys.store.list().await.expect("listed");
+    let list = keys.list().await.expect("listed");
     change(imported(&list)).await;
     change(revoke("a")).await;
     change(imported(&list)).await;

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use animal_store_app::{
     ports::{ApiKeyStore, ApiKeyUse, ApiKeyUses},
-    test_support::{api_key_id, key_changes::revoke},
+    test_support::api_key_id,
 };
 use prometheus_client::registry::Registry;
 
@@ -16,7 +16,7 @@ const HOUR: Duration = Duration::from_hours(1);
 impl<D: KeyDatabase> SqlKeys<D> {
     /// Notes a request of these keys, and waits until it is written.
     async fn note(&self, ids: &[&str]) {
-        let (uses, writer_end) = self.store.start_uses(&mut Registry::default());
+        let (uses, writer_end) = self.start_uses(&mut Registry::default());
         for id in ids {
             uses.note(&api_key_id(id), ApiKeyUse::Request);
         }
@@ -33,9 +33,9 @@ pub async fn a_revocation_ends_tokens_and_uses_and_only_changes_of_keys_have_ver
 ) {
     keys.add(&["key"]).await;
     keys.note(&["key"]).await;
-    let uses = async || keys.store.list_uses().await.expect("listed").last.len();
+    let uses = async || keys.list_uses().await.expect("listed").last.len();
     assert_eq!(uses().await, 1);
-    keys.change(revoke("key")).await;
+    keys.revoke("key").await;
     assert_eq!(uses().await, 0);
     assert_eq!((keys.number)("SELECT count(*) FROM api_key_tokens"), 0);
     assert_eq!((keys.number)("SELECT version FROM api_keys"), 2);
@@ -55,7 +55,7 @@ pub async fn a_write_moves_no_time_backwards_and_no_beginning<D: KeyDatabase>(ke
         UPDATE api_key_state SET uses_since = 60"
     ));
     keys.note(&["early", "late"]).await;
-    let uses = keys.store.list_uses().await.expect("listed");
+    let uses = keys.list_uses().await.expect("listed");
     let last = |id| {
         uses.last(&api_key_id(id), ApiKeyUse::Request)
             .expect("a use")
@@ -70,7 +70,7 @@ pub async fn uses_of_unknown_and_expired_keys_are_not_listed<D: KeyDatabase>(key
     keys.add(&["expired"]).await;
     keys.note(&["unknown", "expired"]).await;
     (keys.execute)("UPDATE api_key_tokens SET expires_at = 1");
-    let uses = keys.store.list_uses().await.expect("listed");
+    let uses = keys.list_uses().await.expect("listed");
     assert!(uses.last.is_empty(), "{uses:?}");
     assert!(uses.since.is_some());
 }

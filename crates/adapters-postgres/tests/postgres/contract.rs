@@ -1,25 +1,14 @@
 //! The contracts of the ports, and the results of the memory adapter.
 
-use animal_store_adapter_kit::{ApiKeyUseRecord, KeyDatabase, test_support::SqlKeys};
+use animal_store_adapter_kit::{KeyDatabase, test_support::SqlKeys};
 use animal_store_adapters_memory::MemoryPetRepository;
 use animal_store_app::{
     bulk_storage_contract, pet_repository_contract,
-    ports::ApiKeyDirectory,
-    test_support::{
-        assert_same_results,
-        contract::{api_key_store::Keys, api_key_uses::Uses, bulk_storage::BulkAccess},
-        key_changes,
-    },
+    test_support::{assert_same_results, contract::bulk_storage::BulkAccess},
 };
-use prometheus_client::registry::Registry;
-use secrecy::{ExposeSecret, SecretString};
 use tokio::runtime::Builder;
 
-use crate::{
-    bulk::bulk,
-    keys::{directory_of, new_keys},
-    prelude::*,
-};
+use crate::{bulk::bulk, keys::new_keys, prelude::*};
 
 /// An empty repository with this retention of idempotency keys, and what it needs until the test ends.
 async fn repository(retention: Duration) -> (Arc<dyn PetRepository>, (Store, PgDatabase)) {
@@ -42,26 +31,6 @@ async fn bulk_access() -> (BulkAccess, (Store, PgDatabase)) {
 
 bulk_storage_contract!(bulk_access);
 
-async fn directory(tokens: Vec<SecretString>) -> (Arc<dyn ApiKeyDirectory>, PgDatabase) {
-    let (keys, database) = new_keys().await;
-    for (token, number) in tokens.iter().zip(1..) {
-        let add = key_changes::add(&format!("key-{number}"), token.expose_secret(), None);
-        keys.change(add, "test").await.expect("added");
-    }
-    (Arc::new(directory_of(&keys)), database)
-}
-
-animal_store_app::api_key_directory_contract!(directory);
-
-async fn store() -> (Keys, PgDatabase) {
-    let (store, database) = new_keys().await;
-    let directory = Arc::new(directory_of(&store));
-    let store = Arc::new(store);
-    (Keys { directory, store }, database)
-}
-
-animal_store_app::api_key_store_contract!(store);
-
 async fn sql_keys() -> (SqlKeys<impl KeyDatabase>, Arc<PgDatabase>) {
     let (store, database) = new_keys().await;
     let database = Arc::new(database);
@@ -76,19 +45,6 @@ async fn sql_keys() -> (SqlKeys<impl KeyDatabase>, Arc<PgDatabase>) {
 }
 
 animal_store_adapter_kit::sql_api_key_store_contract!(sql_keys);
-
-async fn uses() -> (Uses, PgDatabase) {
-    let (store, database) = new_keys().await;
-    let interval = Duration::from_millis(10);
-    let instances = [(); 2].map(|()| {
-        let registry = &mut Registry::default();
-        Arc::new(ApiKeyUseRecord::start(store.clone(), 100, interval, registry).0) as Arc<_>
-    });
-    let store = Arc::new(store);
-    (Uses { instances, store }, database)
-}
-
-animal_store_app::api_key_uses_contract!(uses);
 
 #[test]
 fn postgresql_and_memory_give_the_same_results_to_every_sequence_of_calls() {

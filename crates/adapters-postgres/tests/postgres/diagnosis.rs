@@ -10,7 +10,7 @@ use animal_store_app::{
 };
 
 use crate::{
-    keys::{add, new_keys},
+    keys::new_keys,
     migrations::record,
     pooler::{Pooled, pooling},
     prelude::*,
@@ -317,7 +317,7 @@ async fn a_sequence_behind_the_greatest_id_is_found_and_the_advice_sets_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sequence_behind_the_changes_of_keys_is_found_for_the_user_of_commands() {
     let (keys, database) = new_keys().await;
-    add(&keys, &["a"]).await;
+    keys.add(&["a"]).await;
     database.sql("ALTER SEQUENCE api_key_changes_id_seq RESTART");
     let user = database.user();
     let read = "GRANT SELECT ON ALL TABLES IN SCHEMA public TO";

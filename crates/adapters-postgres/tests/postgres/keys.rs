@@ -1,11 +1,13 @@
 //! API keys in a database: what other processes, other servers and lost connections do to them. `contract.rs` has the
 //! rules of the ports and of the store.
 
-use animal_store_adapter_kit::{ApiKeySnapshot, ApiKeyUseRecord};
+use animal_store_adapter_kit::{
+    ApiKeySnapshot, ApiKeyUseRecord,
+    test_support::{find, is_accepted, wait_for},
+};
 use animal_store_adapters_postgres::PgApiKeyStore;
 use animal_store_app::{
-    ApiKeyDigest,
-    ports::{ApiKeyChangeError, ApiKeyDirectory, ApiKeyUse, ApiKeyUses},
+    ports::{ApiKeyChangeError, ApiKeyUse, ApiKeyUses},
     test_support::key_changes,
 };
 use prometheus_client::registry::Registry;
@@ -26,43 +28,11 @@ pub(crate) async fn new_keys() -> (PgApiKeyStore, PgDatabase) {
     (keys_of(database.url(), settings()).await, database)
 }
 
-pub(crate) fn directory_of(keys: &PgApiKeyStore) -> ApiKeySnapshot {
-    keys.start_directory(&mut Registry::default()).0
-}
-
-/// Adds keys, each with a token of its name.
-pub(crate) async fn add(keys: &PgApiKeyStore, ids: &[&str]) {
-    for id in ids {
-        let add = key_changes::add(id, id, None);
-        keys.change(add, "test").await.expect("added");
-    }
-}
-
-pub(crate) async fn revoke(keys: &PgApiKeyStore, id: &str) {
-    let revoke = key_changes::revoke(id);
-    keys.change(revoke, "test").await.expect("revoked");
-}
-
-async fn find(directory: &ApiKeySnapshot, token: &str) -> Result<bool, StoreFailure> {
-    let found = directory.find(ApiKeyDigest::of(&token.into())).await?;
-    Ok(found.is_some())
-}
-
-async fn is_accepted(directory: &ApiKeySnapshot, token: &str) -> bool {
-    find(directory, token).await.expect("found")
-}
-
-/// Waits until lookups accept a token, or refuse it.
-pub(crate) async fn wait_for(directory: &ApiKeySnapshot, token: &str, expected: bool) {
-    let is_expected = async || find(directory, token).await.is_ok_and(|it| it == expected);
-    wait_until(token, is_expected).await;
-}
-
 /// Waits until a token is not accepted, which takes no longer than keys are trusted.
 async fn ends_in_time(directory: &ApiKeySnapshot, token: &str) {
     let start = Instant::now();
     let mut used = start;
-    while find(directory, token).await.is_ok_and(|found| found) {
+    while find(directory, token).await.is_ok_and(|key| key.is_some()) {
         assert!(used - start < TRUST, "it is accepted for too long");
         yield_now().await;
         used = Instant::now();
@@ -73,8 +43,8 @@ async fn ends_in_time(directory: &ApiKeySnapshot, token: &str) {
 async fn without_responses_the_keys_are_trusted_for_a_moment_only() {
     let server = PostgresServer::start();
     let keys = keys_of(&server.url(), few_seconds()).await;
-    let directory = directory_of(&keys);
-    add(&keys, &["key"]).await;
+    let directory = keys.directory();
+    keys.add(&["key"]).await;
     wait_for(&directory, "key", true).await;
     server.pause();
     ends_in_time(&directory, "key").await;
@@ -89,13 +59,13 @@ async fn a_change_that_a_directory_missed_is_seen_when_it_is_connected_again() {
         let database = PgDatabase::new();
         let direct = keys_of(database.url(), settings.clone()).await;
         let (mut proxy, url) = proxy_to(database.url());
-        let directory = directory_of(&api_key_store(endpoint(&url), settings));
-        add(&direct, &["kept", "revoked"]).await;
+        let directory = api_key_store(endpoint(&url), settings).directory();
+        direct.add(&["kept", "revoked"]).await;
         wait_for(&directory, "revoked", true).await;
         proxy.refuse();
         let fails = async || find(&directory, "kept").await.is_err();
         wait_until("lookups fail", fails).await;
-        revoke(&direct, "revoked").await;
+        direct.revoke("revoked").await;
         proxy.heal();
         wait_for(&directory, "kept", true).await;
         assert!(!is_accepted(&directory, "revoked").await);
@@ -107,13 +77,13 @@ async fn a_change_that_a_directory_missed_is_seen_when_it_is_connected_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_waits_for_the_commit_of_the_change_before_it() {
     let (keys, database) = new_keys().await;
-    let directory = directory_of(&keys);
+    let directory = keys.directory();
     let other = SqlSession::of(&database).await;
     let first = "BEGIN; UPDATE api_key_state SET version = version + 1;
         INSERT INTO api_keys SELECT 'first', 'first', 'read', version FROM api_key_state;
         INSERT INTO api_key_tokens VALUES (sha256('first'), 'first', 'last', 0)";
     other.run(first).await;
-    let second = tokio::spawn(async move { add(&keys, &["second"]).await });
+    let second = tokio::spawn(async move { keys.add(&["second"]).await });
     let observer = SqlSession::of(&database).await;
     observer.wait_for_locks("transactionid", 1).await;
     assert!(!is_accepted(&directory, "second").await);
@@ -146,13 +116,13 @@ async fn only_a_change_whose_commit_has_no_response_has_an_unknown_outcome() {
             changed => panic!("{text}: {changed:?}"),
         }
         // It waits for the end of the transaction that was cut.
-        add(&keys, &["next"]).await;
-        revoke(&keys, "next").await;
+        keys.add(&["next"]).await;
+        keys.revoke("next").await;
         assert_eq!(keys.list().await.expect("list").len(), listed, "{text}");
         proxy.heal();
         // The same store connects again.
-        add(&store, &["same"]).await;
-        revoke(&keys, "same").await;
+        store.add(&["same"]).await;
+        keys.revoke("same").await;
     }
     // A read changes nothing.
     let (proxy, url) = proxy_to(database.url());
@@ -171,8 +141,8 @@ async fn another_server_with_the_same_version_is_read_from_the_beginning() {
     let mut server = PostgresServer::start();
     let (mut proxy, url) = proxy_to(&server.url());
     let direct = keys_of(&server.url(), settings()).await;
-    let directory = directory_of(&api_key_store(endpoint(&url), settings()));
-    add(&direct, &["lost"]).await;
+    let directory = api_key_store(endpoint(&url), settings()).directory();
+    direct.add(&["lost"]).await;
     wait_for(&directory, "lost", true).await;
     proxy.refuse();
     server.stop();
@@ -230,10 +200,10 @@ async fn without_a_permission_on_the_marks_changes_are_seen() {
     let user = database.user();
     let read = "GRANT SELECT ON api_keys, api_key_tokens, api_key_state TO";
     database.sql(&format!("{read} {}", user.name));
-    let directory = directory_of(&api_key_store(endpoint(&user.url), settings()));
-    add(&keys, &["a", "b"]).await;
+    let directory = api_key_store(endpoint(&user.url), settings()).directory();
+    keys.add(&["a", "b"]).await;
     wait_for(&directory, "b", true).await;
-    revoke(&keys, "a").await;
+    keys.revoke("a").await;
     wait_for(&directory, "a", false).await;
     assert!(is_accepted(&directory, "b").await);
 }

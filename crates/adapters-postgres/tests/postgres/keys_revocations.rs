@@ -1,12 +1,10 @@
 //! What cannot hold up a revocation.
 
+use animal_store_adapter_kit::test_support::wait_for;
 use animal_store_app::ports::{ApiKeyUse, ApiKeyUses};
 use prometheus_client::registry::Registry;
 
-use crate::{
-    keys::{add, directory_of, new_keys, revoke, wait_for},
-    prelude::*,
-};
+use crate::{keys::new_keys, prelude::*};
 
 /// The permissions of the instances, as `docs/operations/postgresql.md` has them.
 fn documented_grants() -> String {
@@ -30,8 +28,8 @@ async fn whatever_the_user_of_the_instances_locks_a_key_can_be_revoked() {
     let grants = documented_grants().replace("TO store", &format!("TO {}", user.name));
     database.sql(&grants);
     let instance = api_key_store(endpoint(&user.url), settings());
-    let directory = directory_of(&instance);
-    add(&keys, &["key"]).await;
+    let directory = instance.directory();
+    keys.add(&["key"]).await;
     wait_for(&directory, "key", true).await;
     let (record, writer) = instance.start_uses(&mut Registry::default());
     record.note(&api_key_id("key"), ApiKeyUse::Request);
@@ -73,19 +71,19 @@ async fn whatever_the_user_of_the_instances_locks_a_key_can_be_revoked() {
     }
 
     let began = Instant::now();
-    revoke(&keys, "key").await;
+    keys.revoke("key").await;
     assert!(began.elapsed() < settings().timeout);
     assert_eq!(keys.audit_log().await.expect("log").len(), 2);
     wait_for(&directory, "key", false).await;
     // The other changes neither wait for the uses nor hold up a revocation. A list of the uses ends in time.
     let brief = api_key_store(endpoint(database.url()), short_timeout());
-    add(&brief, &["other"]).await;
+    brief.add(&["other"]).await;
     let locked = brief.list_uses().await.expect_err("the uses are locked");
     assert!(reason(&locked).contains("lock timeout"), "{locked:?}");
     session.run("ROLLBACK").await;
     // Its uses stay, and no list has them. A key with this id has none.
     assert!(keys.list_uses().await.expect("uses").last.is_empty());
-    add(&keys, &["key"]).await;
+    keys.add(&["key"]).await;
     assert!(keys.list_uses().await.expect("uses").last.is_empty());
 }
 
@@ -93,13 +91,13 @@ async fn whatever_the_user_of_the_instances_locks_a_key_can_be_revoked() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_revocation_whose_record_has_to_wait_is_done() {
     let (keys, database) = new_keys().await;
-    add(&keys, &["key"]).await;
+    keys.add(&["key"]).await;
     let session = SqlSession::of(&database).await;
     session
         .run("BEGIN; LOCK TABLE api_key_changes IN SHARE MODE")
         .await;
     let store = api_key_store(endpoint(database.url()), few_seconds());
-    revoke(&store, "key").await;
+    store.revoke("key").await;
     assert!(keys.list().await.expect("list").is_empty());
     session.run("ROLLBACK").await;
 }

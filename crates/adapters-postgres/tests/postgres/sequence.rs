@@ -1,9 +1,6 @@
 //! A sequence that is behind the greatest id, as after logical replication or a restore of data alone.
 
-use crate::{
-    keys::{add, new_keys},
-    prelude::*,
-};
+use crate::{keys::new_keys, prelude::*};
 
 const AHEAD: &str = "INSERT INTO pets (id, name, category_id) VALUES (1000, 'copied', 1)";
 
@@ -27,13 +24,13 @@ async fn a_sequence_that_is_behind_is_set_to_the_greatest_id() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_sequence_of_the_changes_of_keys_is_set_as_well() {
     let (keys, database) = new_keys().await;
-    add(&keys, &["a", "b"]).await;
+    keys.add(&["a", "b"]).await;
     let behind = "SELECT setval('api_key_changes_id_seq', 1, false)";
     database.sql(behind);
     let advanced = migrations(database.url()).advance_sequences().await;
     assert_eq!(advanced.expect("set"), ["api_key_changes"]);
     assert!(!advance(&database).await);
-    add(&keys, &["c"]).await;
+    keys.add(&["c"]).await;
     assert_eq!(keys.audit_log().await.expect("log").len(), 3);
 }
 

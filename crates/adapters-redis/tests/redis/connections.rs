@@ -105,11 +105,11 @@ async fn users_passwords_and_databases_work() {
         "DB index is out of range",
     )
     .await;
-    Keys::at(&format!("{}/3", server.url()), long_timeouts())
+    Keys::at(&format!("{}/3", server.url()))
         .add("key", "token")
         .await;
     for (database, outcome) in [("/3", Accepted), ("", Refused), ("/0", Refused)] {
-        let directory = Keys::at(&format!("{}{database}", server.url()), long_timeouts())
+        let directory = Keys::at(&format!("{}{database}", server.url()))
             .directory()
             .await;
         assert_eq!(use_token(&directory, "token").await, outcome, "{database}");

@@ -22,7 +22,7 @@ impl Corrupted {
     fn new() -> Self {
         let server = RedisServer::with("--enable-debug-command yes");
         Self {
-            keys: Keys::at(&server.url(), long_timeouts()),
+            keys: Keys::of(&server),
             server,
         }
     }

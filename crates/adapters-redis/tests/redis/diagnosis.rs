@@ -17,7 +17,7 @@ fn durable() -> RedisServer {
 }
 
 fn admin(server: &RedisServer) -> Keys {
-    Keys::at(&server.url(), long_timeouts())
+    Keys::of(server)
 }
 
 /// The findings of a user that has only these permissions.
@@ -118,9 +118,7 @@ async fn a_server_that_stops_responding_ends_the_diagnosis_with_what_was_found_b
     let server = RedisServer::start();
     let proxy = FaultProxy::to(server.port());
     proxy.hold("TRACKING");
-    let found = Keys::at(&format!("redis://{}", proxy.address()), few_seconds())
-        .diagnose()
-        .await;
+    let found = Keys::with(&url_of(&proxy), few_seconds()).diagnose().await;
     let subject = "redis.permissions";
     assert_finding(&found, subject, Error, "did not respond in time");
     assert_eq!(found.last().map(|finding| finding.subject), Some(subject));

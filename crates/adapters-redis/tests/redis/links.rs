@@ -191,15 +191,13 @@ async fn if_only_invalidations_are_held_up_a_key_is_accepted_for_one_lease_at_mo
     let server = RedisServer::start();
     let proxy = FaultProxy::to(server.port());
     proxy.hold("invalidate");
-    let keys = Keys::at(&server.url(), settings());
+    let keys = Keys::with(&server.url(), settings());
     keys.add("key", "token").await;
     let settings = RedisSettings {
         lease,
         ..few_seconds()
     };
-    let directory = Keys::at(&format!("redis://{}", proxy.address()), settings)
-        .directory()
-        .await;
+    let directory = Keys::with(&url_of(&proxy), settings).directory().await;
     becomes(&directory, "token", Accepted).await;
     keys.revoke("key").await;
     let revoked = Instant::now();
@@ -239,7 +237,7 @@ async fn after_redis_closed_either_connection_a_revoked_key_is_not_accepted() {
 async fn no_task_has_to_run_for_a_lease_to_expire() {
     let server = RedisServer::start();
     let url = server.url();
-    let keys = Keys::at(&url, settings());
+    let keys = Keys::with(&url, settings());
     keys.add("key", "token").await;
     let (sender, receiver) = oneshot::channel();
     let (stop, stopped) = mpsc::channel::<()>();
@@ -249,7 +247,7 @@ async fn no_task_has_to_run_for_a_lease_to_expire() {
             .build()
             .expect("a runtime");
         let directory = runtime.block_on(async {
-            let directory = Keys::at(&url, settings()).directory().await;
+            let directory = Keys::with(&url, settings()).directory().await;
             becomes(&directory, "token", Accepted).await;
             directory
         });

@@ -40,10 +40,10 @@ pub(crate) fn user(server: &RedisServer, name: &str, names: &str, permissions: &
     server.run(&format!(
         "ACL SETUSER {name} reset on >secret {names} {permissions}"
     ));
-    Keys::at(
-        &format!("redis://{name}:secret@localhost:{}", server.port()),
-        long_timeouts(),
-    )
+    Keys::at(&format!(
+        "redis://{name}:secret@localhost:{}",
+        server.port()
+    ))
 }
 
 pub(crate) fn without(permissions: &str, left_out: &str) -> String {
@@ -57,7 +57,7 @@ pub(crate) fn without(permissions: &str, left_out: &str) -> String {
 #[tokio::test]
 async fn a_directory_needs_five_permissions_on_its_own_names() {
     let server = RedisServer::start();
-    let admin = Keys::at(&server.url(), long_timeouts());
+    let admin = Keys::of(&server);
     admin.add("key", "token").await;
     let directory = user(&server, "reader", "%R~shop:v1:*", READER)
         .directory()
@@ -86,9 +86,7 @@ async fn a_directory_needs_five_permissions_on_its_own_names() {
 #[tokio::test]
 async fn a_directory_that_lacks_a_permission_fails() {
     let server = RedisServer::start();
-    Keys::at(&server.url(), long_timeouts())
-        .add("key", "token")
-        .await;
+    Keys::of(&server).add("key", "token").await;
     let elsewhere = [
         "%W~shop:v1:*",
         "%R~shop:v1:index",
@@ -115,9 +113,7 @@ async fn a_directory_that_lacks_a_permission_fails() {
 #[tokio::test]
 async fn the_user_for_lookups_can_write_uses_and_nothing_else() {
     let server = RedisServer::start();
-    Keys::at(&server.url(), long_timeouts())
-        .add("key", "token")
-        .await;
+    Keys::of(&server).add("key", "token").await;
     for (permissions, writes) in [
         (READER.to_owned(), [0, 1]),
         (format!("{USES} {READER}"), [1, 0]),
@@ -163,7 +159,7 @@ async fn call(
 #[tokio::test]
 async fn a_call_of_a_store_without_a_permission_that_it_needs_fails_and_changes_nothing() {
     let server = RedisServer::with("--enable-debug-command yes");
-    let admin = Keys::at(&server.url(), long_timeouts());
+    let admin = Keys::of(&server);
     let imported = admin
         .change(add("new", "new", Some(HOUR)))
         .await

@@ -32,6 +32,6 @@ pub(crate) use crate::{
     },
     setup::{
         HOUR, Keys, LEASE, Proxied, TEST_TIMEOUT, endpoint, few_seconds, find, long_lease,
-        long_timeouts, long_wait, metric, name, settings,
+        long_timeouts, long_wait, metric, name, settings, url_of,
     },
 };

@@ -12,7 +12,7 @@ impl Refusing {
     /// Starts a server with two keys, whose tokens are their ids.
     async fn with(options: &str) -> Self {
         let server = Arc::new(RedisServer::with(options));
-        let keys = Keys::at(&server.url(), settings());
+        let keys = Keys::with(&server.url(), settings());
         keys.add("unused", "unused").await;
         keys.add("used", "used").await;
         let directory = keys.directory().await;
@@ -151,7 +151,7 @@ async fn without_its_user_or_a_permission_requests_fail_until_they_are_back() {
     for command in ["ACL DELUSER app", "ACL SETUSER app -pttl"] {
         let server = RedisServer::start();
         create_user(&server);
-        let keys = Keys::at(
+        let keys = Keys::with(
             &format!("redis://app:right@localhost:{}", server.port()),
             settings(),
         );

@@ -7,9 +7,9 @@ use crate::prelude::*;
 async fn of_data_that_are_replaced_only_their_own_keys_are_accepted() {
     for replacement in ["FLUSHALL", "DEBUG RELOAD NOSAVE", "REPLICAOF"] {
         let server = RedisServer::with("--enable-debug-command yes");
-        let keys = Keys::at(&server.url(), long_lease());
+        let keys = Keys::with(&server.url(), long_lease());
         let other = RedisServer::start();
-        Keys::at(&other.url(), long_lease())
+        Keys::with(&other.url(), long_lease())
             .add("key", "other")
             .await;
         if replacement.starts_with("DEBUG") {

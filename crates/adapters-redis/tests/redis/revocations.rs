@@ -20,11 +20,8 @@ impl Interrupted {
     fn new() -> Self {
         let server = RedisServer::start();
         let proxy = FaultProxy::to(server.port());
-        let keys = Keys::at(&server.url(), long_timeouts());
-        let held = Arc::new(Keys::at(
-            &format!("redis://{}", proxy.address()),
-            long_timeouts(),
-        ));
+        let keys = Keys::of(&server);
+        let held = Arc::new(Keys::at(&url_of(&proxy)));
         Self {
             keys,
             held,

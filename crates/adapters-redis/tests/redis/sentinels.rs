@@ -23,7 +23,7 @@ fn url(login: &str, sentinels: &[&SentinelServer], rest: &str) -> String {
 
 /// Keys whose store waits for a replica until this timeout.
 fn replicated(url: &str, settings: RedisSettings, timeout: Duration) -> Keys {
-    let mut keys = Keys::at(url, settings);
+    let mut keys = Keys::with(url, settings);
     keys.store = RedisApiKeyStore::new(endpoint(url), "shop:", timeout, 1);
     keys
 }
@@ -56,7 +56,7 @@ async fn after_a_fail_over_keys_are_those_of_the_new_master() {
     // Sentinels that were suspended change no server for half a minute.
     sentinels.iter().for_each(SentinelServer::pause);
     master.start_again();
-    let old = Keys::at(&master.url(), long_timeouts());
+    let old = Keys::of(&master);
     old.add("revoked", "revoked").await;
     sentinels.iter().for_each(SentinelServer::resume);
     let new = keys.directory().await;
@@ -71,15 +71,11 @@ async fn after_a_fail_over_keys_are_those_of_the_new_master() {
 #[tokio::test]
 async fn a_master_that_half_of_the_sentinels_name_is_not_believed() {
     let [old, new] = [(); 2].map(|()| RedisServer::start());
-    Keys::at(&old.url(), long_timeouts())
-        .add("key", "token")
-        .await;
+    Keys::of(&old).add("key", "token").await;
     let late = SentinelServer::of(&old, 1);
     let [one, two, three] = [(); 3].map(|()| SentinelServer::of(&new, 1));
     for sentinels in [[&late, &one, &two], [&one, &late, &two]] {
-        let directory = Keys::at(&url("", &sentinels, ""), long_timeouts())
-            .directory()
-            .await;
+        let directory = Keys::at(&url("", &sentinels, "")).directory().await;
         becomes(&directory, "token", Refused).await;
     }
     fails(
@@ -110,12 +106,8 @@ async fn a_master_that_half_of_the_sentinels_name_is_not_believed() {
 async fn a_session_ends_when_the_sentinels_name_another_master() {
     let [old, new] = [(); 2].map(|()| RedisServer::start());
     let sentinel = SentinelServer::of(&old, 1);
-    let directory = Keys::at(&url("", &[&sentinel], ""), long_timeouts())
-        .directory()
-        .await;
-    Keys::at(&old.url(), long_timeouts())
-        .add("key", "token")
-        .await;
+    let directory = Keys::at(&url("", &[&sentinel], "")).directory().await;
+    Keys::of(&old).add("key", "token").await;
     becomes(&directory, "token", Accepted).await;
     sentinel.run("SENTINEL REMOVE shop");
     let port = new.port();
@@ -133,7 +125,7 @@ async fn a_session_continues_while_the_sentinels_do_not_respond() {
         timeout: TEST_TIMEOUT / 10,
         ..long_timeouts()
     };
-    let keys = Keys::at(&url, settings);
+    let keys = Keys::with(&url, settings);
     keys.add("key", "token").await;
     let directory = keys.directory().await;
     becomes(&directory, "token", Accepted).await;
@@ -180,7 +172,7 @@ async fn an_instance_asks_each_sentinel_over_one_connection_until_it_breaks() {
         let several = async || questions() >= asked + 3;
         wait_until("the instance asks several times", several).await;
     };
-    let directory = Keys::at(&url, long_timeouts()).directory().await;
+    let directory = Keys::at(&url).directory().await;
     becomes(&directory, "token", Refused).await;
     asked_again().await;
     assert_eq!(connections(), [1; 3]);
@@ -200,7 +192,7 @@ async fn both_connections_of_a_session_lead_to_one_server() {
     let servers = [(); 2].map(|()| RedisServer::start());
     let sentinel = FakeSentinel::of(servers.each_ref().map(RedisServer::port));
     let url = format!("redis+sentinel://{}/shop", sentinel.address);
-    let directory = Keys::at(&url, long_timeouts()).directory().await;
+    let directory = Keys::at(&url).directory().await;
     becomes(&directory, "token", Refused).await;
     // The Sentinel names the other server every second: for a moment there are connections to both.
     wait_until("one server has both connections", async || {

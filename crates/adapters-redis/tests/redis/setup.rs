@@ -63,7 +63,17 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    pub(crate) fn at(url: &str, settings: RedisSettings) -> Self {
+    /// With [`long_timeouts`].
+    pub(crate) fn of(server: &RedisServer) -> Self {
+        Self::at(&server.url())
+    }
+
+    /// With [`long_timeouts`].
+    pub(crate) fn at(url: &str) -> Self {
+        Self::with(url, long_timeouts())
+    }
+
+    pub(crate) fn with(url: &str, settings: RedisSettings) -> Self {
         Self::over(endpoint(url), settings)
     }
 
@@ -126,6 +136,11 @@ pub(crate) fn endpoint(url: &str) -> RedisEndpoint {
     RedisEndpoint::parse(&url.into(), RedisTls::default()).expect("an endpoint")
 }
 
+/// Returns the URL of the server behind a proxy.
+pub(crate) fn url_of(proxy: &FaultProxy) -> String {
+    format!("redis://{}", proxy.address())
+}
+
 /// Returns the name of a token in Redis.
 pub(crate) fn name(token: &str) -> String {
     format!(
@@ -164,9 +179,9 @@ impl Proxied {
         let server = RedisServer::start();
         let mut proxy = FaultProxy::to(server.port());
         prepare(&mut proxy);
-        let keys = Keys::at(&server.url(), settings.clone());
+        let keys = Keys::with(&server.url(), settings.clone());
         let mut metrics = Registry::default();
-        let proxied = Keys::at(&format!("redis://{}", proxy.address()), settings);
+        let proxied = Keys::with(&url_of(&proxy), settings);
         let directory = Arc::new(proxied.measured_directory(&mut metrics).await);
         Self {
             directory,

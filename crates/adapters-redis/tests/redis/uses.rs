@@ -28,7 +28,7 @@ pub(crate) async fn note(keys: &Keys, ids: &[&str]) -> [u64; 2] {
 #[tokio::test]
 async fn a_write_moves_no_time_backwards_and_no_beginning() {
     let server = RedisServer::start();
-    let keys = Keys::at(&server.url(), long_timeouts());
+    let keys = Keys::of(&server);
     for id in ["early", "late"] {
         keys.add(id, id).await;
     }
@@ -52,7 +52,7 @@ async fn a_write_moves_no_time_backwards_and_no_beginning() {
 #[tokio::test]
 async fn a_score_that_is_no_date_is_the_first_or_the_last_one() {
     let server = RedisServer::start();
-    let keys = Keys::at(&server.url(), long_timeouts());
+    let keys = Keys::of(&server);
     for id in ["first", "other", "last"] {
         keys.add(id, id).await;
     }

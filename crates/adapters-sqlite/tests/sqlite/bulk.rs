@@ -63,12 +63,12 @@ fn assert_is_backup(path: &Path) {
     assert_eq!(content[18..20], [1, 1], "the journal mode is not WAL");
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_backup_is_one_file_for_its_owner_and_a_store_of_its_own() {
     let (storage, file, _folder) = new_storage();
     storage.add_pets(stored_pets([1, 7])).await.expect("added");
     let keys = SqliteApiKeyStore::new(file.clone());
-    add_key(&keys, "key").await;
+    keys.add(&["key"]).await;
     let read_only = SqliteFile::open(file.path(), FileUse::Read, TIMEOUT).expect("a file");
     for file in [file.clone(), read_only] {
         let (_folder, path) = new_backup();
@@ -109,7 +109,7 @@ fn the_folder_of_a_partial_backup_is_closed_under_any_umask() {
 }
 
 /// A copy from PostgreSQL writes its backup in this way.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_backup_can_be_written_as_a_store() {
     let (_folder, path) = new_backup();
     let backup = NewBackup::create(&path).expect("a backup");
@@ -122,7 +122,7 @@ async fn a_backup_can_be_written_as_a_store() {
     assert_eq!(pets, stored_pets([3]));
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_backup_replaces_no_file_and_leaves_nothing_if_it_fails_or_is_dropped() {
     let (_, file, _folder) = new_storage();
     let (folder, target) = new_backup();

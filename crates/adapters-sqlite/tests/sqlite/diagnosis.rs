@@ -18,7 +18,7 @@ async fn assert_found(path: &Path, subject: &str, verdict: Verdict, text: &str) 
     assert_finding(&findings(path).await, subject, verdict, text);
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_healthy_file_has_no_finding_but_ok_while_it_is_used_and_after() {
     let store = Store::new();
     store.add("Rex").await;
@@ -42,7 +42,7 @@ async fn a_healthy_file_has_no_finding_but_ok_while_it_is_used_and_after() {
     assert_healthy(findings(&path).await);
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn an_unfinished_copy_is_found() {
     let store = Store::new();
     for (is_unfinished, verdict) in [(true, Warning), (false, Ok)] {
@@ -52,7 +52,7 @@ async fn an_unfinished_copy_is_found() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_missing_file_is_found_and_not_created() {
     let (folder, path) = new_path();
     let advice = "a start of the service creates the file";
@@ -63,7 +63,7 @@ async fn a_missing_file_is_found_and_not_created() {
     assert_eq!(files_in(folder.path()), ["pets.db-wal"]);
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn each_problem_is_found() {
     let store = Store::new();
     let path = store.path();
@@ -85,7 +85,7 @@ async fn each_problem_is_found() {
     assert_found(&path, "sqlite.file", Error, "not an SQLite database").await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_damaged_file_has_at_most_ten_lines_of_problems() {
     let store = Store::new();
     let path = store.path();
@@ -98,7 +98,7 @@ async fn a_damaged_file_has_at_most_ten_lines_of_problems() {
     assert!(!pages.found.contains('\n'), "{pages:?}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn advice_quotes_a_path() {
     let folder = TempDir::new().expect("a folder");
     let path = folder.path().join("my pets; $(id) 'x'.db");
@@ -117,7 +117,7 @@ fn permit_all_to_read(path: &Path) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o644)).expect("set");
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_file_that_a_start_would_refuse_is_an_error() {
     let store = Store::new();
     let path = store.path();

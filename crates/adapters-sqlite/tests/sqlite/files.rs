@@ -18,7 +18,7 @@ async fn closed_file() -> (TempDir, PathBuf) {
     (store.close().await, path)
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn the_metrics_have_the_sizes_of_the_file_and_its_log_and_the_space_of_its_disk() {
     let store = Store::new();
     store.add("Rex").await;
@@ -101,7 +101,7 @@ fn expect_error(path: &Path, text: &str) -> String {
     error
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_file_that_cannot_be_created_or_written_is_an_error() {
     let (_folder, path) = closed_file().await;
     for (mounts, scenario) in [
@@ -140,7 +140,7 @@ fn a_file_that_is_no_database_of_this_program_is_an_error_and_is_not_changed() {
 }
 
 /// The service finds other damage when it reads the page, and the diagnosis finds all of it.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_file_with_a_damaged_schema_or_without_its_end_is_an_error() {
     let (_folder, path) = closed_file().await;
     let intact = fs::read(&path).expect("read");
@@ -169,7 +169,7 @@ fn a_file_that_another_process_locks_is_an_error_after_the_timeout() {
 
 const OPEN: [&str; 3] = ["pets.db", "pets.db-shm", "pets.db-wal"];
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn two_storages_share_a_file_which_has_no_log_after_both() {
     let one = Store::new();
     let path = one.path();
@@ -201,7 +201,7 @@ fn the_path_is_never_a_uri_or_a_name_of_sqlite() {
 }
 
 /// A crash of a first start can leave one, before the file has a log.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_start_applies_a_rollback_journal_that_a_crash_left() {
     let (_folder, path) = closed_file().await;
     let mut other = sql::connect(&path);

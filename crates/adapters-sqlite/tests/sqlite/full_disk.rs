@@ -27,30 +27,29 @@ async fn fill(store: &Store) {
 /// A disk whose reserve is 16 MiB. Runs in another process.
 pub(crate) async fn revoke_keys_on_a_full_disk(path: &Path) {
     let keys = SqliteApiKeyStore::new(open(path));
-    for id in ["creates", "backup", "copy", "reader", "stopped"] {
-        add_key(&keys, id).await;
-    }
+    let ids = ["creates", "backup", "copy", "reader", "stopped"];
+    keys.add(&ids).await;
     let store = Store::on(path, settings());
     fill(&store).await;
-    revoke_key(&keys, "creates").await;
+    keys.revoke("creates").await;
     store.readiness.check().await.expect("ready");
 
     let backup = NewBackup::create(&path.with_file_name("backup.db")).expect("begun");
     let written = backup.vacuum_from(store.file.clone()).await;
     assert_nearly_full(&written.expect_err("refused"));
     drop(backup);
-    revoke_key(&keys, "backup").await;
+    keys.revoke("backup").await;
 
     let bulk = SqliteBulkStorage::new(&store.file);
     let added = bulk.add_pets(stored_pets([1 << 40])).await;
     assert_nearly_full(&added.expect_err("refused"));
     let added = bulk.add_idempotency_records(Vec::new()).await;
     assert_nearly_full(&added.expect_err("refused"));
-    revoke_key(&keys, "copy").await;
+    keys.revoke("copy").await;
 
     let snapshot = bulk.snapshot().await.expect("a reader");
     fill(&store).await;
-    revoke_key(&keys, "reader").await;
+    keys.revoke("reader").await;
     drop(snapshot);
     drop((bulk, keys));
     store.close().await;
@@ -59,7 +58,7 @@ pub(crate) async fn revoke_keys_on_a_full_disk(path: &Path) {
     fill(&store).await;
     store.close().await;
     let keys = SqliteApiKeyStore::new(open(path));
-    revoke_key(&keys, "stopped").await;
+    keys.revoke("stopped").await;
     assert_eq!(keys.list().await.expect("listed"), []);
 }
 

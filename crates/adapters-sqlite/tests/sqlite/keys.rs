@@ -1,10 +1,9 @@
 //! API keys in a file of their own: locks, commits of pets, and the end of a directory. `contracts.rs` has the rules of
 //! the store.
 
-use animal_store_adapter_kit::ApiKeySnapshot;
+use animal_store_adapter_kit::test_support::wait_for;
 use animal_store_app::{
-    ApiKey, ApiKeyDigest,
-    ports::{ApiKeyChangeError, ApiKeyDirectory, StoreResult},
+    ports::ApiKeyChangeError,
     test_support::{api_key, key_changes::new_token},
 };
 use prometheus_client::registry::Registry;
@@ -18,22 +17,11 @@ pub(crate) fn new_keys() -> (SqliteApiKeyStore, TempDir) {
     (SqliteApiKeyStore::new(open(&path)), folder)
 }
 
-pub(crate) fn directory_of(keys: &SqliteApiKeyStore) -> ApiKeySnapshot {
-    keys.start_directory(&mut Registry::default()).0
-}
-
-pub(crate) async fn find(
-    directory: &ApiKeySnapshot,
-    token: &str,
-) -> StoreResult<Option<Arc<ApiKey>>> {
-    directory.find(ApiKeyDigest::of(&token.into())).await
-}
-
 #[tokio::test]
 async fn a_change_that_gets_no_write_lock_in_time_changes_nothing_and_the_next_one_is_applied() {
     let (keys, folder) = new_keys();
     let path = folder.path().join("pets.db");
-    add_key(&keys, "key").await;
+    keys.add(&["key"]).await;
     let file = SqliteFile::open(&path, FileUse::Write, Duration::from_millis(100));
     let store = SqliteApiKeyStore::new(file.expect("a file"));
     let other = sql::lock(&path);
@@ -52,14 +40,14 @@ async fn a_change_that_gets_no_write_lock_in_time_changes_nothing_and_the_next_o
     assert_eq!(listed.len(), 1);
     drop(other);
     store.check_writable().await.expect("not locked");
-    revoke_key(&store, "key").await;
+    store.revoke("key").await;
 }
 
 /// Readers of the file would have to read its pages again.
 #[tokio::test]
 async fn a_refused_change_writes_nothing() {
     let (keys, folder) = new_keys();
-    add_key(&keys, "key").await;
+    keys.add(&["key"]).await;
     let mut reader = sql::connect(&folder.path().join("pets.db"));
     let mut version = || sql::value(&mut reader, "PRAGMA data_version");
     let before = version();
@@ -68,26 +56,25 @@ async fn a_refused_change_writes_nothing() {
     let first = keys.add_first(api_key("first"), new_token("first", None), "test");
     assert!(!first.await.expect("no failure"));
     assert_eq!(version(), before);
-    revoke_key(&keys, "key").await;
+    keys.revoke("key").await;
     assert_ne!(version(), before);
 }
 
 /// Runs in another process.
 pub(crate) async fn revoke_a_key(path: &Path) {
-    revoke_key(&SqliteApiKeyStore::new(open(path)), "key").await;
+    SqliteApiKeyStore::new(open(path)).revoke("key").await;
 }
 
 /// Each of the creates changes the file, so that only the version shows which commit has changed the keys. The unit
 /// tests of `ApiKeySnapshot` have the bound for revoked keys.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn while_creates_commit_a_key_that_another_process_revokes_is_refused() {
     let store = Store::new();
     let path = store.path();
     let keys = SqliteApiKeyStore::new(open(&path));
-    let directory = directory_of(&keys);
-    add_key(&keys, "key").await;
-    let is_found = async || find(&directory, "key").await.expect("found").is_some();
-    wait_until("the key is found", is_found).await;
+    let directory = keys.directory();
+    keys.add(&["key"]).await;
+    wait_for(&directory, "key", true).await;
 
     let repository = Arc::clone(&store.repository);
     let creates = tokio::spawn(async move {
@@ -97,7 +84,7 @@ async fn while_creates_commit_a_key_that_another_process_revokes_is_refused() {
     });
     let revoked = spawn_blocking(move || child::run(&[], "revoke", &path));
     revoked.await.expect("revoked");
-    wait_until("the key is refused", async || !is_found().await).await;
+    wait_for(&directory, "key", false).await;
     assert!(!creates.is_finished(), "no create fails");
     creates.abort();
 }

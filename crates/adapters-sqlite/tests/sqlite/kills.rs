@@ -115,7 +115,7 @@ pub(crate) async fn assert_stored(
     stored
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn nothing_confirmed_is_lost_and_each_key_has_one_pet() {
     let (folder, path) = new_path();
     let mut confirmed = BTreeMap::new();
@@ -141,7 +141,7 @@ async fn nothing_confirmed_is_lost_and_each_key_has_one_pet() {
 }
 
 /// The shell `sqlite3` does so. It writes the log into the file when it closes it, or ends the use of a log.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn after_a_kill_another_program_that_uses_the_file_loses_nothing_and_stops_no_start() {
     for statements in [
         "SELECT count(*) FROM pets",

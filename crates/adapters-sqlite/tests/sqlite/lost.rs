@@ -15,7 +15,7 @@ fn assert_lost(path: &Path) {
     );
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn after_a_kill_a_start_without_the_file_keeps_its_log() {
     let (folder, path, confirmed) = killed_file();
     let moved = path.with_extension("moved");
@@ -37,7 +37,7 @@ async fn after_a_kill_a_start_without_the_file_keeps_its_log() {
 }
 
 /// The operator may put the right file back.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn after_a_crash_a_start_with_a_wrong_file_keeps_the_log() {
     let store = Store::new();
     store.add("Rex").await;
@@ -71,7 +71,7 @@ fn linked() -> (TempDir, PathBuf, [PathBuf; 2]) {
     (folder, file, [link, other])
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_symbolic_link_to_a_file_is_used_like_the_file() {
     let (folder, file, links) = linked();
     drop(open(&file));

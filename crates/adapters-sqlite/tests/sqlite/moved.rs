@@ -2,12 +2,12 @@
 
 use std::{fs::Permissions, os::unix::fs::PermissionsExt};
 
-use animal_store_adapter_kit::ApiKeySnapshot;
-
-use crate::{
-    keys::{directory_of, find},
-    prelude::*,
+use animal_store_adapter_kit::{
+    ApiKeySnapshot,
+    test_support::{find, wait_for},
 };
+
+use crate::prelude::*;
 
 /// A part of the message about a file that is not in place.
 pub(crate) const REPLACED: &str = "moved, removed, replaced or overwritten";
@@ -27,10 +27,10 @@ impl Service {
 
     pub(crate) async fn over(store: Store) -> Self {
         let keys = SqliteApiKeyStore::new(store.file.clone());
-        add_key(&keys, "key").await;
+        keys.add(&["key"]).await;
         let service = Self {
             bulk: SqliteBulkStorage::new(&store.file),
-            directory: directory_of(&keys),
+            directory: keys.directory(),
             keys,
             store,
         };
@@ -43,13 +43,9 @@ impl Service {
         self.store.readiness.check().await.expect("ready");
         // It keeps its connection.
         self.bulk.check_writable().await.expect("writable");
-        let is_found = async || {
-            let found = find(&self.directory, "key").await;
-            found.is_ok_and(|key| key.is_some())
-        };
-        wait_until("lookups succeed", is_found).await;
-        add_key(&self.keys, "other").await;
-        revoke_key(&self.keys, "other").await;
+        wait_for(&self.directory, "key", true).await;
+        self.keys.add(&["other"]).await;
+        self.keys.revoke("other").await;
         assert_gauge(&self.store, 1);
     }
 
@@ -125,14 +121,14 @@ impl Moved {
 }
 
 /// The writer has no connection then.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_first_create_fails_at_once_if_the_file_is_not_in_place() {
     let store = Store::new();
     let _moved = Moved::new(&store.path(), |_| ());
     assert_unavailable(&store.try_add("refused").await);
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn while_the_file_is_not_in_place_nothing_is_added_or_looked_up_and_no_file_is_made() {
     for (name, replace) in REPLACEMENTS {
         let service = Service::start().await;
@@ -147,7 +143,7 @@ async fn while_the_file_is_not_in_place_nothing_is_added_or_looked_up_and_no_fil
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn while_the_log_or_its_index_is_not_in_place_nothing_is_added_or_looked_up() {
     for (path_of, replacement) in [
         (log_of as fn(&Path) -> PathBuf, None),
@@ -171,7 +167,7 @@ async fn while_the_log_or_its_index_is_not_in_place_nothing_is_added_or_looked_u
 }
 
 /// After a crash, the next start would write it into the file.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn while_a_journal_is_beside_the_file_nothing_is_added_or_looked_up() {
     let service = Service::start().await;
     let journal = format!("{}-journal", service.store.path().display());
@@ -181,7 +177,7 @@ async fn while_a_journal_is_beside_the_file_nothing_is_added_or_looked_up() {
     service.assert_works().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn while_other_users_may_write_the_file_or_one_beside_it_nothing_is_added_or_looked_up() {
     let service = Service::start().await;
     let path = service.store.path();
@@ -205,7 +201,7 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 /// Another process may have made another index, and added to the log.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_storage_that_ends_while_the_index_is_not_in_place_keeps_the_log() {
     let store = Store::new();
     store.add("Rex").await;
@@ -219,7 +215,7 @@ async fn a_storage_that_ends_while_the_index_is_not_in_place_keeps_the_log() {
     assert_eq!(Store::at(folder, settings()).names().await, ["Rex"]);
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn without_a_request_the_gauge_shows_whether_the_file_is_in_place() {
     let store = Store::new();
     let path = store.path();
@@ -230,7 +226,7 @@ async fn without_a_request_the_gauge_shows_whether_the_file_is_in_place() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_storage_that_ends_while_its_file_is_not_in_place_loses_nothing() {
     for (name, replace) in REPLACEMENTS {
         let store = Store::new();

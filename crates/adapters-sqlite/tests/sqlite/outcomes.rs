@@ -59,7 +59,7 @@ pub(crate) async fn add_until_a_write_fails(path: &Path) {
 }
 
 /// The operating system refuses to let the files grow.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_write_that_fails_loses_no_confirmed_pet() {
     let (folder, path) = new_path();
     let limit = "trap '' XFSZ; ulimit -f 4000";
@@ -73,7 +73,7 @@ async fn a_write_that_fails_loses_no_confirmed_pet() {
 }
 
 /// The trigger makes a row whose foreign key is checked by the commit.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_commit_that_fails_has_an_unknown_outcome_which_is_counted_once() {
     let store = Store::new();
     sql::execute(

@@ -64,7 +64,7 @@ async fn service() -> Service {
     Service::over(store).await
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn while_the_file_is_overwritten_nothing_is_added_or_looked_up() {
     for script in OVERWRITES {
         let service = service().await;
@@ -80,7 +80,7 @@ async fn while_the_file_is_overwritten_nothing_is_added_or_looked_up() {
 }
 
 /// The content is that of the file, so nothing is lost.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_file_that_got_its_own_content_or_was_vacuumed_is_in_place() {
     for script in ["cp pets.db same.db; cat same.db > pets.db", "touch pets.db"] {
         let service = service().await;
@@ -99,7 +99,7 @@ async fn a_file_that_got_its_own_content_or_was_vacuumed_is_in_place() {
 }
 
 /// SQLite writes this size as 1.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn the_log_of_a_file_with_pages_of_64_kib_is_checked() {
     let folder = Store::new().close().await;
     let path = folder.path().join("pets.db");
@@ -113,7 +113,7 @@ async fn the_log_of_a_file_with_pages_of_64_kib_is_checked() {
 }
 
 /// A restore by SQLite, such as `.restore`, writes the id of the other store into the log, as this does.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_store_that_sqlite_restores_into_the_file_is_in_place_after_its_checkpoint() {
     let service = service().await;
     for statement in ["PRAGMA user_version = 7", "PRAGMA wal_checkpoint"] {
@@ -124,7 +124,7 @@ async fn a_store_that_sqlite_restores_into_the_file_is_in_place_after_its_checkp
     service.assert_fails().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn after_another_store_was_copied_over_the_file_the_next_start_is_refused() {
     for script in [
         "cp other.db pets.db",
@@ -143,7 +143,7 @@ async fn after_another_store_was_copied_over_the_file_the_next_start_is_refused(
 }
 
 /// `VACUUM` writes each page into the log, as `.restore` of SQLite does.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_store_that_sqlite_restored_before_a_crash_is_in_place_at_the_next_start() {
     let service = service().await;
     let path = service.store.path();
@@ -157,7 +157,7 @@ async fn a_store_that_sqlite_restored_before_a_crash_is_in_place_at_the_next_sta
     assert_eq!(sql::number(&path, "PRAGMA user_version"), 7);
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn two_stores_and_a_store_and_its_backup_have_different_ids() {
     let service = service().await;
     let path = service.store.path();
@@ -171,7 +171,7 @@ async fn two_stores_and_a_store_and_its_backup_have_different_ids() {
 }
 
 /// A store of an earlier program gets its id from a migration, while another process may use it.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_store_that_gets_its_id_is_in_place_and_keeps_the_id() {
     let folder = Store::new().close().await;
     let path = folder.path().join("pets.db");
@@ -192,7 +192,7 @@ async fn a_store_that_gets_its_id_is_in_place_and_keeps_the_id() {
 }
 
 /// A descriptor that is closed would release the lock of SQLite.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn after_a_thousand_checks_sqlite_has_its_locks() {
     let store = Store::new();
     let bulk = SqliteBulkStorage::new(&store.file);

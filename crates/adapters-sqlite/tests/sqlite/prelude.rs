@@ -21,7 +21,7 @@ pub(crate) use tempfile::TempDir;
 pub(crate) use crate::{
     sql,
     store::{
-        Store, TIMEOUT, add_failure, add_key, assert_refused, assert_unavailable, copy_of_crash,
-        files, files_in, index_of, log_of, mode, new_path, open, request, revoke_key, settings,
+        Store, TIMEOUT, add_failure, assert_refused, assert_unavailable, copy_of_crash, files,
+        files_in, index_of, log_of, mode, new_path, open, request, settings,
     },
 };

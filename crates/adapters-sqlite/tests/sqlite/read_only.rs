@@ -42,7 +42,7 @@ async fn try_to_change(path: &Path) {
 }
 
 /// SQLite creates an empty log and its index, which it cannot remove without a permission to write.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn reading_a_closed_file_changes_no_byte_of_it() {
     let store = Store::new();
     store.add("Rex").await;
@@ -67,7 +67,7 @@ async fn reading_a_closed_file_changes_no_byte_of_it() {
     assert_eq!(Store::at(folder, settings()).names().await, ["Rex", "Tom"]);
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn reading_a_file_after_a_kill_changes_no_byte_of_it_and_of_its_log() {
     let (folder, path, confirmed) = killed_file();
     let contents = || [&path, &log_of(&path)].map(|path| fs::read(path).expect("read"));

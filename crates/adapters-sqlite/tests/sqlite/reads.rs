@@ -13,7 +13,7 @@ const MANY: &str = "
     WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 50000)
     SELECT 'pet ' || n, 1, 1, 0 FROM number";
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_corrupt_page_fails_only_the_reads_that_need_it() {
     let store = Store::new();
     sql::execute(&store.path(), MANY);
@@ -36,7 +36,7 @@ async fn a_corrupt_page_fails_only_the_reads_that_need_it() {
 }
 
 /// A folder takes the place of the file: only a new connection finds it.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn the_connection_of_a_failed_read_is_replaced() {
     let store = Store::new();
     let pet = store.add("Rex").await;
@@ -124,7 +124,7 @@ async fn a_panic_fails_its_batch_and_no_later_read() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_row_that_is_not_a_pet_is_corrupt() {
     let store = Store::new();
     let bad = [
@@ -146,7 +146,7 @@ async fn a_row_that_is_not_a_pet_is_corrupt() {
     assert!(store.find(4).await.is_some());
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_storage_that_can_read_and_write_is_ready() {
     let store = Store::new();
     store.readiness.check().await.expect("ready");

@@ -11,15 +11,12 @@ use std::{
 };
 
 use animal_store_adapters_sqlite::{
-    FileUse, SqliteApiKeyStore, SqliteFile, SqliteFileError, SqlitePetRepository, SqliteSettings,
-    SqliteStorage,
+    FileUse, SqliteFile, SqliteFileError, SqlitePetRepository, SqliteSettings, SqliteStorage,
 };
 use animal_store_app::{
     IdempotencyKey,
-    ports::{
-        AddPet, AddPetError, ApiKeyStore, PetRepository, Readiness, StoreFailure, StoreResult,
-    },
-    test_support::{api_key_id, join_tasks, key_changes, pet_named},
+    ports::{AddPet, AddPetError, PetRepository, Readiness, StoreFailure, StoreResult},
+    test_support::{api_key_id, join_tasks, pet_named},
 };
 use animal_store_domain::{Pet, PetId};
 use prometheus_client::{encoding::text::encode, registry::Registry};
@@ -140,17 +137,6 @@ pub(crate) fn request(name: &str) -> AddPet {
         pet: pet_named(name),
         idempotency_key: Some(IdempotencyKey::new(api_key_id("shop"), name)),
     }
-}
-
-/// Adds a key with a token of its name.
-pub(crate) async fn add_key(keys: &SqliteApiKeyStore, id: &str) {
-    let added = keys.change(key_changes::add(id, id, None), "test").await;
-    added.expect("added");
-}
-
-pub(crate) async fn revoke_key(keys: &SqliteApiKeyStore, id: &str) {
-    let revoked = keys.change(key_changes::revoke(id), "test").await;
-    revoked.expect("revoked");
 }
 
 /// A storage in the file `pets.db` of a folder.

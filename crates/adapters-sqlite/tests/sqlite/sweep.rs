@@ -9,7 +9,7 @@ fn settings_with(idempotency_retention: Duration) -> SqliteSettings {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn expired_keys_are_deleted_and_others_are_kept() {
     let store = Store::with(settings_with(Duration::from_millis(400)));
     sql::execute(
@@ -28,7 +28,7 @@ async fn expired_keys_are_deleted_and_others_are_kept() {
 }
 
 /// Neither a start nor a create brings a sweep forward.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_sweep_comes_a_quarter_of_the_retention_after_the_one_before() {
     let store = Store::new();
     let path = store.path();

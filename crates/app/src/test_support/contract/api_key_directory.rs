@@ -11,7 +11,7 @@ use crate::{ApiKey, ApiKeyDigest, ports::ApiKeyDirectory};
 /// test.
 #[macro_export]
 macro_rules! api_key_directory_contract {
-    ($setup:path) => {
+    ($setup:expr) => {
         $crate::contract_tests!(
             api_key_directory, $setup($crate::test_support::contract::api_key_directory::known_tokens());
             each_registered_token_belongs_to_a_different_key,

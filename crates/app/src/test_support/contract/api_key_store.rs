@@ -10,6 +10,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use secrecy::{ExposeSecret, SecretString};
+
 use crate::{
     ApiKey, ApiKeyChange, ApiKeyRefusal, IssuedApiKey, IssuedToken, NewToken, Scope,
     ports::{ApiKeyChangeError, ApiKeyDirectory, ApiKeyStore, ChangedApiKey},
@@ -23,11 +25,11 @@ use crate::{
 
 pub use self::{audit::*, concurrency::*, lifetimes::*};
 
-/// Writes one test for each rule of the contract. `setup` is an async function that returns [`Keys`] over an empty
-/// store, and a guard that is dropped after the test.
+/// Writes one test for each rule of the contract, and of that of the [directory](super::api_key_directory). `setup` is
+/// an async function that returns [`Keys`] over an empty store, and a guard that is dropped after the test.
 #[macro_export]
 macro_rules! api_key_store_contract {
-    ($setup:path) => {
+    ($setup:expr) => {
         $crate::contract_tests!(
             api_key_store, $setup();
             an_added_key_is_found_and_listed,
@@ -43,6 +45,10 @@ macro_rules! api_key_store_contract {
             concurrent_changes_are_all_applied,
             concurrent_additions_of_one_token_add_one_key,
         );
+        $crate::api_key_directory_contract!(async |tokens| {
+            let (keys, guard) = $setup().await;
+            (keys.with_tokens(tokens).await, guard)
+        });
     };
 }
 
@@ -57,6 +63,16 @@ pub struct Keys {
 const HOUR: Duration = Duration::from_hours(1);
 
 impl Keys {
+    /// Adds a key for each token. Returns the directory, which finds them.
+    pub async fn with_tokens(self, tokens: Vec<SecretString>) -> Arc<dyn ApiKeyDirectory> {
+        for (token, number) in tokens.iter().zip(1..) {
+            let text = token.expose_secret();
+            let key = self.add(&format!("key-{number}"), text, None).await;
+            self.wait_for(text, Some(&key)).await;
+        }
+        self.directory
+    }
+
     async fn change(&self, change: ApiKeyChange) -> ChangedApiKey {
         self.store.change(change, "test").await.expect("changed")
     }

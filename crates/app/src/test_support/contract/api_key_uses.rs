@@ -19,7 +19,7 @@ use crate::{
 /// store, and a guard that is dropped after the test.
 #[macro_export]
 macro_rules! api_key_uses_contract {
-    ($setup:path) => {
+    ($setup:expr) => {
         $crate::contract_tests!(
             api_key_uses, $setup();
             a_noted_use_is_listed_with_its_time,
