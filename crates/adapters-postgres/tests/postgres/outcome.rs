@@ -4,7 +4,7 @@
 use animal_store_app::{ports::ApiKeyChangeError, test_support::key_changes};
 
 use crate::{
-    keys::{add, keys_of},
+    keys::keys_of,
     prelude::*,
     store::{cut_when_held, set},
 };
@@ -148,7 +148,7 @@ async fn a_create_whose_wait_an_administrator_cancels_has_an_unknown_outcome() {
 async fn a_change_of_keys_that_waits_for_a_standby_is_unknown_and_cancelled() {
     let server = PostgresServer::start();
     let keys = keys_of(&server.url(), few_seconds()).await;
-    add(&keys, &["leaked", "another"]).await;
+    keys.add(&["leaked", "another"]).await;
     require_missing_standby(&server).await;
     for id in ["leaked", "another"] {
         let revoked = keys.change(key_changes::revoke(id), "test").await;
