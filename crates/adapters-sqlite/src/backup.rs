@@ -4,7 +4,8 @@
 //! service on it reports and removes.
 
 use std::{
-    fs::{File, Permissions, hard_link, set_permissions},
+    fs::{File, Permissions, set_permissions},
+    io,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf, absolute},
     time::{Duration, SystemTime},
@@ -15,7 +16,7 @@ use diesel::{
     QueryDsl, QueryResult, RunQueryDsl, SqliteConnection, connection::SimpleConnection, sql_query,
     sql_types::Text,
 };
-use tempfile::{Builder, TempDir};
+use tempfile::{Builder, TempDir, TempPath};
 use tokio::task::spawn_blocking;
 
 use crate::{
@@ -129,8 +130,8 @@ impl NewBackup {
             connection.batch_execute(&mark)?;
             drop(connection);
             File::open(&path)?.sync_all()?;
-            // Unlike a renaming, this replaces no file.
-            hard_link(&path, &self.target)?;
+            let named = TempPath::try_from_path(path)?.persist_noclobber(&self.target);
+            named.map_err(io::Error::from)?;
             Ok(File::open(self.target.parent().unwrap_or(Path::new("/")))?.sync_all()?)
         };
         write().map_err(|problem: Problem| problem.at(&self.target))
