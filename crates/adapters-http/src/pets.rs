@@ -97,4 +97,19 @@ mod tests {
         assert_eq!(of_path("/v1/pets"), listed(PETS_METHODS));
         assert_eq!(of_path("/v1/pets/{petId}"), listed(PET_METHODS));
     }
+
+    #[test]
+    fn a_path_that_goes_on_after_the_one_of_a_pet_and_one_without_an_id_have_no_operation() {
+        for (path, has_operation) in [
+            ("/v1/pets/1", true),
+            ("/v1/pets/", false),
+            ("/v1/pets/1/x", false),
+        ] {
+            assert_eq!(
+                Operation::find(&Method::GET, path).is_some(),
+                has_operation,
+                "{path}"
+            );
+        }
+    }
 }

@@ -223,3 +223,18 @@ fn hidden(subject: &'static str, advice: &str) -> Finding {
         format!("as an administrator: {advice}"),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use redis::RedisError;
+
+    use super::*;
+
+    #[test]
+    fn a_connection_that_ends_is_not_taken_for_a_command_that_redis_refuses() {
+        let ended = RedisError::from(io::Error::from(io::ErrorKind::BrokenPipe));
+        assert!(unless_refused::<()>(Err(ended)).is_err());
+    }
+}

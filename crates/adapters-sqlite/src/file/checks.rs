@@ -183,3 +183,17 @@ pub(super) fn connect_to_write(
     connection.batch_execute(&write)?;
     Ok(connection)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_another_process_has_just_created_is_used() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("store.db");
+        for _ in 0..2 {
+            assert!(create(&path).is_ok());
+        }
+    }
+}

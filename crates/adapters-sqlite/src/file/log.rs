@@ -72,3 +72,29 @@ pub(super) fn read<const BYTES: usize>(file: &File, offset: u64) -> io::Result<[
 pub(super) fn number(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([0, 1, 2, 3].map(|byte| bytes[at + byte]))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_without_the_page_that_sqlite_locks_is_complete() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("store.db-wal");
+        let log = File::create(&path).expect("a log");
+        let write = |number: u32, offset| {
+            log.write_all_at(&number.to_be_bytes(), offset)
+                .expect("a log");
+        };
+        // A page of 1 GiB, so that the second one has the locked bytes.
+        write(LOCK_OFFSET, 8);
+        let third = HEADER_BYTES + FRAME_HEADER_BYTES + u64::from(LOCK_OFFSET);
+        for (page, offset) in [(1, HEADER_BYTES), (3, third)] {
+            write(page, offset);
+            write(3, offset + 4);
+            write(7, offset + STORE_ID as u64);
+        }
+        let store = read_store(&path).expect("a store");
+        assert_eq!((store.id, store.is_complete), (7, true));
+    }
+}
