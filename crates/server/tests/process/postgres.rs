@@ -71,6 +71,25 @@ fn an_unavailable_postgresql_is_a_503_until_it_is_available() {
     running.wait_until_ready();
     wait_until(|| list(address).status == 200);
     wait_until(|| create(address).status == 201);
+    server.stop();
+    running.wait_for_warning("a connection to PostgreSQL was lost");
+}
+
+#[test]
+fn the_log_says_whether_a_start_waits_for_the_schema_or_goes_on_without_it() {
+    let locked = "canceling statement due to lock timeout";
+    for (refusal, level, message) in [
+        (locked, "WARN", "the start waits for the schema"),
+        ("no", "ERROR", "the schema cannot be used: requests get 503"),
+    ] {
+        let database = PgDatabase::new();
+        database.sql(&format!(
+            "CREATE FUNCTION refuse() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''{refusal}''; END';
+            CREATE EVENT TRIGGER refuse ON ddl_command_start EXECUTE FUNCTION refuse()"
+        ));
+        let mut running = Program::with_postgres(database.url()).start();
+        assert_eq!(running.wait_for_event(message)["level"], level);
+    }
 }
 
 /// The permissions that `docs/operations/postgresql.md` names.
