@@ -5,6 +5,7 @@
 )]
 
 pub mod contract;
+pub mod failures;
 mod findings;
 mod histories;
 pub mod key_changes;

@@ -2,6 +2,7 @@ mod world;
 
 use std::io;
 
+use animal_store_app::test_support::failures::{TIMED_OUT, UNAVAILABLE, assert_fails};
 use tokio::{task::yield_now, time::advance};
 
 use self::world::*;
@@ -89,7 +90,7 @@ async fn a_lookup_trusts_no_check_that_began_too_long_ago() {
     advance(Duration::from_millis(39)).await;
     assert_eq!(test.id(1).await.as_deref(), Some("a"));
     advance(Duration::from_millis(1)).await;
-    assert!(matches!(test.find(1).await, Err(StoreFailure::Timeout)));
+    assert_fails(test.find(1).await, TIMED_OUT);
     let failures = "keys_lookup_failures_total{reason=\"timeout\"}";
     assert_eq!(test.metric(failures), 1);
     Readiness::check(&*test.directory).await.unwrap_err();
@@ -103,10 +104,8 @@ async fn after_a_failed_check_lookups_fail_as_soon_as_the_trust_ends_and_until_o
     test.check(Err("no such table".to_owned())).await;
     assert_eq!(test.id(1).await.as_deref(), Some("a"));
     advance(INTERVAL).await;
-    let Err(StoreFailure::Unavailable(cause)) = test.find(1).await else {
-        panic!("not trusted")
-    };
-    assert_eq!(cause.to_string(), "no such table");
+    let cause = assert_fails(test.find(1).await, UNAVAILABLE);
+    assert_eq!(cause, "no such table");
     test.check(Ok(None)).await;
     assert_eq!(test.id(1).await.as_deref(), Some("a"));
 }

@@ -1,3 +1,4 @@
+use animal_store_app::test_support::failures::{OVERLOADED, TIMED_OUT, UNKNOWN, assert_fails};
 use prometheus_client::registry::Registry;
 use tokio::{
     task::{JoinHandle, yield_now},
@@ -6,32 +7,43 @@ use tokio::{
 
 use super::*;
 
-/// Has one row.
-struct Get;
-
-impl Request for Get {
-    type Response = ();
+/// A request with this number of rows.
+struct List {
+    rows: usize,
+    is_alone: bool,
 }
-
-/// Has this number of rows.
-struct List(usize);
 
 impl Request for List {
     type Response = ();
 
     fn rows(&self) -> usize {
-        self.0
+        self.rows
+    }
+
+    fn is_alone(&self) -> bool {
+        self.is_alone
     }
 }
 
-fn queue_of<R: Request>(capacity: usize) -> (Arc<Sender<R>>, Takers<R>) {
-    queue_with(capacity, None)
+/// Has one row.
+const GET: List = list(1);
+
+const fn list(rows: usize) -> List {
+    List {
+        rows,
+        is_alone: false,
+    }
 }
 
-fn queue_with<R: Request>(
+/// A queue with room for two requests.
+fn queue_of_two() -> (Arc<Sender<List>>, Takers<List>) {
+    queue_with(2, None)
+}
+
+fn queue_with(
     capacity: usize,
     outcome_timeout: Option<Duration>,
-) -> (Arc<Sender<R>>, Takers<R>) {
+) -> (Arc<Sender<List>>, Takers<List>) {
     let [metrics] = QueueMetrics::register(&mut Registry::default(), ["read"]);
     let (sender, takers) = queue(capacity, outcome_timeout, metrics);
     (Arc::new(sender), takers)
@@ -40,7 +52,7 @@ fn queue_with<R: Request>(
 type Response = JoinHandle<Result<(), StoreFailure>>;
 
 /// Puts a request into the queue.
-async fn begin<R: Request<Response = ()>>(sender: &Arc<Sender<R>>, request: R) -> Response {
+async fn begin(sender: &Arc<Sender<List>>, request: List) -> Response {
     let sender = Arc::clone(sender);
     let response = tokio::spawn(async move { sender.send(request, Duration::from_secs(1)).await });
     yield_now().await;
@@ -48,62 +60,39 @@ async fn begin<R: Request<Response = ()>>(sender: &Arc<Sender<R>>, request: R) -
 }
 
 #[tokio::test]
-async fn a_batch_has_as_many_rows_as_fit_and_at_least_one_request() {
-    let (sender, takers) = queue_of(10);
-    let taker = takers.taker();
-    for rows in [5, 1, 1, 1] {
-        begin(&sender, List(rows)).await;
+async fn a_batch_has_as_many_rows_as_fit_and_at_least_one_request_or_one_that_shares_no_batch() {
+    let alone = || List {
+        is_alone: true,
+        ..GET
+    };
+    for (requests, max_rows, batches) in [
+        (vec![list(5), GET, GET, GET], 2, &[1, 2, 1, 0][..]),
+        (vec![GET, GET, GET], 2, &[2, 1, 0]),
+        (vec![GET, alone(), alone(), GET, GET], 9, &[1, 1, 1, 2, 0]),
+    ] {
+        let (sender, takers) = queue_with(10, None);
+        let taker = takers.taker();
+        for request in requests {
+            begin(&sender, request).await;
+        }
+        for size in batches {
+            assert_eq!(taker.take(max_rows).len(), *size, "{batches:?}");
+        }
     }
-    assert_eq!(
-        [2, 2, 2, 2].map(|rows| taker.take(rows).len()),
-        [1, 2, 1, 0]
-    );
-
-    let (sender, takers) = queue_of(10);
-    let taker = takers.taker();
-    for _ in 0..3 {
-        begin(&sender, Get).await;
-    }
-    assert_eq!([2, 2].map(|rows| taker.take(rows).len()), [2, 1]);
-}
-
-/// Shares no batch.
-struct Retry(bool);
-
-impl Request for Retry {
-    type Response = ();
-
-    fn is_alone(&self) -> bool {
-        self.0
-    }
-}
-
-#[tokio::test]
-async fn a_request_that_shares_no_batch_is_taken_alone() {
-    let (sender, takers) = queue_of(10);
-    let taker = takers.taker();
-    for is_alone in [false, true, true, false, false] {
-        begin(&sender, Retry(is_alone)).await;
-    }
-    assert_eq!([9; 5].map(|rows| taker.take(rows).len()), [1, 1, 1, 2, 0]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_full_queue_refuses_and_a_request_whose_time_has_passed_makes_room() {
-    let (sender, takers) = queue_of(2);
+    let (sender, takers) = queue_of_two();
     let taker = takers.taker();
-    let first = begin(&sender, Get).await;
-    let second = begin(&sender, Get).await;
-    let refused = sender.send(Get, Duration::from_secs(1)).await;
-    assert!(
-        matches!(refused, Err(StoreFailure::Overloaded)),
-        "{refused:?}"
-    );
+    let first = begin(&sender, GET).await;
+    let second = begin(&sender, GET).await;
+    let refused = sender.send(GET, Duration::from_secs(1)).await;
+    assert_fails(refused, OVERLOADED);
     for response in [first, second] {
-        let late = response.await.unwrap();
-        assert!(matches!(late, Err(StoreFailure::Timeout)), "{late:?}");
+        assert_fails(response.await.unwrap(), TIMED_OUT);
     }
-    let third = begin(&sender, Get).await;
+    let third = begin(&sender, GET).await;
     for pending in taker.take(2) {
         pending.respond(taker.metrics(), |_| Ok(()));
     }
@@ -112,9 +101,9 @@ async fn a_full_queue_refuses_and_a_request_whose_time_has_passed_makes_room() {
 
 #[tokio::test]
 async fn a_request_whose_client_is_gone_is_not_taken() {
-    let (sender, takers) = queue_of(2);
+    let (sender, takers) = queue_of_two();
     let taker = takers.taker();
-    begin(&sender, Get).await.abort();
+    begin(&sender, GET).await.abort();
     yield_now().await;
     assert!(taker.take(2).is_empty());
 }
@@ -124,39 +113,35 @@ async fn a_change_that_was_taken_waits_longer_for_its_outcome() {
     let (sender, takers) = queue_with(2, Some(Duration::from_secs(2)));
     let taker = takers.taker();
     let begun = Instant::now();
-    let unanswered = begin(&sender, Get).await;
+    let unanswered = begin(&sender, GET).await;
     let _taken = taker.take(1);
-    let unknown = unanswered.await.unwrap();
-    assert!(
-        matches!(unknown, Err(StoreFailure::OutcomeUnknown(_))),
-        "{unknown:?}"
-    );
+    assert_fails(unanswered.await.unwrap(), UNKNOWN);
     assert_eq!(begun.elapsed(), Duration::from_secs(3));
-    let late = begin(&sender, Get).await.await.unwrap();
-    assert!(matches!(late, Err(StoreFailure::Timeout)), "{late:?}");
+    let late = begin(&sender, GET).await.await.unwrap();
+    assert_fails(late, TIMED_OUT);
 }
 
 #[tokio::test]
 async fn without_a_taker_requests_fail_at_once() {
-    let (sender, takers) = queue_of(2);
+    let (sender, takers) = queue_of_two();
     let unserved = |response| matches!(response, Err(StoreFailure::Unavailable(_)));
-    assert!(!sender.is_served() && unserved(sender.send(Get, Duration::MAX).await));
+    assert!(!sender.is_served() && unserved(sender.send(GET, Duration::MAX).await));
 
     let taker = takers.taker();
     let other = takers.taker();
-    let waiting = begin(&sender, Get).await;
+    let waiting = begin(&sender, GET).await;
     drop(other);
     yield_now().await;
     assert!(sender.is_served() && !waiting.is_finished());
     drop(taker);
     assert!(unserved(waiting.await.unwrap()));
-    assert!(!sender.is_served() && unserved(sender.send(Get, Duration::MAX).await));
+    assert!(!sender.is_served() && unserved(sender.send(GET, Duration::MAX).await));
 }
 
 /// The first request has woken the first one.
 #[tokio::test(start_paused = true)]
 async fn a_taker_that_leaves_requests_wakes_another_one() {
-    let (sender, takers) = queue_of(2);
+    let (sender, takers) = queue_of_two();
     let [one, other] = [takers.taker(), takers.taker()].map(|taker| {
         tokio::spawn(async move {
             taker.ready().await;
@@ -164,7 +149,7 @@ async fn a_taker_that_leaves_requests_wakes_another_one() {
         })
     });
     yield_now().await;
-    let get = || sender.send(Get, Duration::from_secs(1));
+    let get = || sender.send(GET, Duration::from_secs(1));
     let batches = async { tokio::join!(get(), get(), one, other) };
     let (_, _, one, other) = timeout(Duration::from_millis(1), batches)
         .await
@@ -174,7 +159,7 @@ async fn a_taker_that_leaves_requests_wakes_another_one() {
 
 #[tokio::test]
 async fn a_taker_waits_for_a_request_and_for_the_end_of_the_sender() {
-    let (sender, takers) = queue_of(2);
+    let (sender, takers) = queue_of_two();
     let taker = takers.taker();
     let ready = tokio::spawn(async move {
         let is_ready = taker.ready().await;
@@ -184,7 +169,7 @@ async fn a_taker_waits_for_a_request_and_for_the_end_of_the_sender() {
     let closed = tokio::spawn(async move { takers.closed().await });
     yield_now().await;
     assert!(!ready.is_finished());
-    begin(&sender, Get).await;
+    begin(&sender, GET).await;
     yield_now().await;
     assert!(!ready.is_finished() && !closed.is_finished());
     drop(sender);

@@ -1,8 +1,11 @@
 //! Rows that other programs have changed or removed.
 
 use animal_store_app::{
-    ports::{ApiKeyChangeError, ApiKeyStore, StoreFailure},
-    test_support::key_changes::{add, revoke},
+    ports::{ApiKeyStore, StoreFailure},
+    test_support::{
+        failures::{CORRUPT, assert_fails},
+        key_changes::{add, revoke},
+    },
 };
 
 use super::{SqlKeys, find, is_accepted, wait_for};
@@ -46,10 +49,8 @@ pub async fn an_invalid_key_is_an_error_for_its_token_only_and_can_be_revoked<D:
         };
         assert_eq!(lookup, expected, "{damage}");
         assert!(is_accepted(&directory, "good").await);
-        let Err(StoreFailure::Corrupt(cause)) = keys.list().await else {
-            panic!("{damage}: it is not named")
-        };
-        assert!(cause.to_string().contains("API key \"bad\""), "{cause}");
+        let cause = assert_fails(keys.list().await, CORRUPT);
+        assert!(cause.contains("API key \"bad\""), "{damage}: {cause}");
         keys.revoke("bad").await;
         assert_eq!(keys.listed_ids().await, ["good"]);
     }
@@ -73,12 +74,7 @@ pub async fn without_the_version_no_key_is_changed<D: KeyDatabase>(keys: SqlKeys
     keys.add(&["key"]).await;
     (keys.execute)("DELETE FROM api_key_state");
     for change in [revoke("key"), add("new", "new", None)] {
-        let changed = keys.change(change, "test").await;
-        let is_refused = matches!(
-            changed,
-            Err(ApiKeyChangeError::Store(StoreFailure::Corrupt(_)))
-        );
-        assert!(is_refused, "{changed:?}");
+        assert_fails(keys.change(change, "test").await, CORRUPT);
     }
     assert_eq!(keys.listed_ids().await, ["key"]);
 }

@@ -47,26 +47,3 @@ impl Drop for InFlightKey {
         self.keys.freed.notify_waiters();
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use animal_store_app::test_support::api_key_id;
-    use futures_util::FutureExt;
-
-    use super::*;
-
-    fn key() -> IdempotencyKey {
-        IdempotencyKey::new(api_key_id("key"), "once")
-    }
-
-    #[test]
-    fn a_create_that_stops_waiting_leaves_the_key_to_the_next_one() {
-        let keys = Arc::new(InFlightKeys::default());
-        let first = keys.acquire(key()).now_or_never().expect("it is free");
-        let [mut dropped, mut waiting] = [(); 2].map(|()| Box::pin(keys.acquire(key())));
-        assert!((&mut dropped).now_or_never().is_none() && (&mut waiting).now_or_never().is_none());
-        drop((dropped, first));
-        assert!(waiting.now_or_never().is_some());
-        assert!(keys.lock().is_empty());
-    }
-}

@@ -12,7 +12,6 @@ use animal_store_app::{
 use crate::{
     keys::new_keys,
     migrations::record,
-    pooler::{Pooled, pooling},
     prelude::*,
     store::{port_of, set},
 };
@@ -33,7 +32,7 @@ fn statements(finding: &Finding) -> &str {
 }
 
 /// The subjects whose verdict is not `ok`. A crash of the machine may lose the pets of a test server.
-fn problems(found: &[Finding]) -> Vec<&str> {
+pub(crate) fn problems(found: &[Finding]) -> Vec<&str> {
     let mut subjects = conspicuous(found);
     subjects.retain(|subject| *subject != "postgres.durability");
     subjects
@@ -122,9 +121,7 @@ async fn pending_newer_and_older_migrations_are_found() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_advice_about_missing_permissions_grants_them() {
     let database = migrated().await;
-    let user = database.user();
-    let name = &user.name;
-    database.sql(&format!("GRANT SELECT ON pets TO {name}"));
+    let user = user_with(&database, &["SELECT ON pets"]);
     let found = findings(&user.url, &settings()).await;
     // What cannot be examined hides nothing else.
     let table = "SELECT ON __diesel_schema_migrations";
@@ -134,7 +131,7 @@ async fn the_advice_about_missing_permissions_grants_them() {
     let grants = statements(finding);
     assert!(grants.contains("GRANT INSERT ON pets TO "), "{grants}");
 
-    database.sql(&format!("{grants}; GRANT {table} TO {name}"));
+    database.sql(&format!("{grants}; GRANT {table} TO {}", user.name));
     let found = findings(&user.url, &settings()).await;
     assert_eq!(problems(&found), [""; 0], "{found:#?}");
     let store = Store::at(&user.url, check()).await;
@@ -146,12 +143,9 @@ async fn the_advice_about_missing_permissions_grants_them() {
 async fn permissions_by_which_the_user_can_hold_up_a_revocation_are_found_and_the_advice_revokes_them()
  {
     let database = migrated().await;
-    let user = database.user();
+    let user = user_with(&database, &[READ]);
     let name = &user.name;
     let subject = "postgres.revocations";
-    database.sql(&format!(
-        "GRANT SELECT ON ALL TABLES IN SCHEMA public TO {name}"
-    ));
     finds(&user.url, subject, Ok, "cannot hold up").await;
     let is_before_17 = database.sql("SELECT current_setting('server_version_num')::int < 170000");
     for (permission, table) in [
@@ -247,16 +241,6 @@ async fn a_server_that_stops_responding_ends_the_diagnosis_with_what_was_found_b
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn through_a_pooler_the_diagnosis_leaves_nothing_behind() {
-    let pooled = Pooled::with(2, pooling()).await;
-    let through = endpoint(&pooled.url());
-    let direct = endpoint(pooled.database.url());
-    let found = diagnose(&through, &direct, &pooling(), true).await;
-    assert_eq!(problems(&found), [""; 0], "{found:#?}");
-    pooled.leaves_nothing_behind().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_transaction_pooler_that_the_configuration_does_not_name_is_found() {
     let database = migrated().await;
     let direct = endpoint(database.url());
@@ -276,7 +260,7 @@ async fn a_transaction_pooler_that_the_configuration_does_not_name_is_found() {
 #[tokio::test(flavor = "multi_thread")]
 async fn tables_whose_policies_apply_to_the_user_are_found() {
     let database = migrated().await;
-    let user = granted(&database);
+    let user = user_with(&database, &ALL);
     let name = &user.name;
     let subject = "postgres.row_security";
     database.sql("ALTER TABLE pets ENABLE ROW LEVEL SECURITY");
@@ -319,9 +303,7 @@ async fn a_sequence_behind_the_changes_of_keys_is_found_for_the_user_of_commands
     let (keys, database) = new_keys().await;
     keys.add(&["a"]).await;
     database.sql("ALTER SEQUENCE api_key_changes_id_seq RESTART");
-    let user = database.user();
-    let read = "GRANT SELECT ON ALL TABLES IN SCHEMA public TO";
-    database.sql(&format!("{read} {}", user.name));
+    let user = user_with(&database, &[READ]);
     let user = endpoint(&user.url);
     let direct = endpoint(database.url());
     let found = diagnose(&user, &direct, &settings(), true).await;

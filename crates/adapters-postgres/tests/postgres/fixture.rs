@@ -122,18 +122,17 @@ impl Fixture {
             .await;
     }
 
-    /// Holds each pet of this name in the server, until [`release`](Self::release). Unlike the wait for a lock, that has
+    /// Begins an add that is held in the server, until [`release`](Self::release). Unlike the wait for a lock, that has
     /// the whole timeout of a statement.
-    pub(crate) async fn hold(&self, name: &str) {
+    pub(crate) async fn hold(&self, name: &str) -> BoxFuture<'static, Keyed> {
         let gate = "CREATE TABLE IF NOT EXISTS gate (); INSERT INTO gate DEFAULT VALUES";
         self.observer.run(gate).await;
         let is_held = format!("NEW.name = '{name}' AND EXISTS (SELECT FROM gate)");
         let body = format!("WHILE {is_held} LOOP PERFORM pg_sleep(0.01); END LOOP");
         self.trigger(&body).await;
-    }
-
-    pub(crate) async fn wait_until_held(&self) {
+        let add = self.add_keyed(name);
         self.observer.wait_for_rows(HELD, 1).await;
+        add
     }
 
     pub(crate) async fn release(&self) {

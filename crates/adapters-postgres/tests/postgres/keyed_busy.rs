@@ -10,16 +10,18 @@ async fn in_one_process_a_request_waits_for_its_key_even_if_the_first_one_was_dr
         let observer = &fixture.observer;
         let first = observer.block(|| fixture.add_keyed("first")).await;
         let mut again = fixture.add_keyed("first");
-        // The key of a request that leaves the queue is free.
+        // The key of a request that leaves the queue is free, and one that stops waiting for it does not take it.
+        let leaving = fixture.add_keyed("one");
         let dropped = fixture.add_keyed("one");
         let mut waiting = fixture.add_keyed("one");
-        drop((first, dropped));
+        drop((first, dropped, leaving));
         yield_now().await;
         assert!((&mut again).now_or_never().is_none(), "it was sent");
         assert!((&mut waiting).now_or_never().is_none());
         observer.unlock().await;
         assert!(matches!(again.await, Replayed(_)));
-        assert!(matches!(waiting.await, New(_)));
+        let id = waiting.await.id();
+        assert_eq!(fixture.add_keyed("one").await, Replayed(id));
         assert_eq!(observer.named("first").await, 1);
         assert_eq!(observer.named("one").await, 1);
     })
@@ -37,9 +39,7 @@ async fn a_request_waits_for_other_requests_with_its_key_in_any_process() {
         assert!(matches!(third.add_keyed("other").await, Replayed(_)));
 
         observer.run("DELETE FROM idempotency_keys").await;
-        fixture.hold("slow").await;
-        let first = fixture.add_keyed("slow");
-        fixture.wait_until_held().await;
+        let first = fixture.hold("slow").await;
         let again = tokio::spawn(other_store.add_keyed("slow"));
         let another = tokio::spawn(third.add_with_key("slow", "another"));
         observer.wait_for_locks("%", 2).await;
@@ -51,9 +51,7 @@ async fn a_request_waits_for_other_requests_with_its_key_in_any_process() {
 
         // The first request fails.
         observer.run("DELETE FROM idempotency_keys").await;
-        fixture.hold("slow").await;
-        let first = fixture.add_keyed("slow");
-        fixture.wait_until_held().await;
+        let first = fixture.hold("slow").await;
         let again = tokio::spawn(other_store.add_keyed("slow"));
         observer.wait_for_locks("%", 1).await;
         // It may be between two sleeps.

@@ -9,9 +9,7 @@ use crate::prelude::*;
 
 /// Adds these pets with their keys in one batch, while the first pet is held in PostgreSQL.
 async fn add_together(fixture: &Fixture, names: &[String]) -> Vec<Keyed> {
-    fixture.hold("first").await;
-    let first = fixture.add_keyed("first");
-    fixture.wait_until_held().await;
+    let first = fixture.hold("first").await;
     let batch: Vec<_> = names.iter().map(|name| fixture.add_keyed(name)).collect();
     fixture.release().await;
     assert!(matches!(first.await, New(_)));

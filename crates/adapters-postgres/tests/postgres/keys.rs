@@ -7,8 +7,11 @@ use animal_store_adapter_kit::{
 };
 use animal_store_adapters_postgres::PgApiKeyStore;
 use animal_store_app::{
-    ports::{ApiKeyChangeError, ApiKeyUse, ApiKeyUses},
-    test_support::key_changes,
+    ports::{ApiKeyUse, ApiKeyUses},
+    test_support::{
+        failures::{UNAVAILABLE, UNKNOWN, assert_fails},
+        key_changes,
+    },
 };
 use prometheus_client::registry::Registry;
 use tokio::task::yield_now;
@@ -100,21 +103,17 @@ async fn a_change_waits_for_the_commit_of_the_change_before_it() {
 async fn only_a_change_whose_commit_has_no_response_has_an_unknown_outcome() {
     let (keys, database) = new_keys().await;
     // A statement, the commit, or the response to it.
-    for (id, text, is_known, listed) in [
-        ("a", "INSERT INTO api_keys", true, 0),
-        ("b", "COMMIT\0", false, 0),
-        ("c", "COMMIT\0Z", false, 1),
+    for (id, text, failure, listed) in [
+        ("a", "INSERT INTO api_keys", UNAVAILABLE, 0),
+        ("b", "COMMIT\0", UNKNOWN, 0),
+        ("c", "COMMIT\0Z", UNKNOWN, 1),
     ] {
         let (mut proxy, url) = proxy_to(database.url());
         let store = api_key_store(endpoint(&url), settings());
         proxy.hold(text);
         let change = key_changes::add(id, id, None);
         let changed = cut_when_held(&proxy, store.change(change, "test")).await;
-        match changed {
-            Err(ApiKeyChangeError::Store(StoreFailure::Unavailable(_))) => assert!(is_known),
-            Err(ApiKeyChangeError::Store(StoreFailure::OutcomeUnknown(_))) => assert!(!is_known),
-            changed => panic!("{text}: {changed:?}"),
-        }
+        assert_fails(changed, failure);
         // It waits for the end of the transaction that was cut.
         keys.add(&["next"]).await;
         keys.revoke("next").await;
@@ -129,10 +128,7 @@ async fn only_a_change_whose_commit_has_no_response_has_an_unknown_outcome() {
     let store = api_key_store(endpoint(&url), settings());
     proxy.hold("COMMIT\0");
     let listed = cut_when_held(&proxy, store.list()).await;
-    assert!(
-        matches!(listed, Err(StoreFailure::Unavailable(_))),
-        "{listed:?}"
-    );
+    assert_fails(listed, UNAVAILABLE);
 }
 
 /// After a fail-over to a standby that lacked a change, another change may have its version.
@@ -175,21 +171,13 @@ async fn the_uses_of_many_keys_are_all_written() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_user_who_may_only_read_is_told_what_is_missing() {
     let (keys, database) = new_keys().await;
-    let user = database.user();
-    let name = &user.name;
-    let read = "GRANT SELECT ON ALL TABLES IN SCHEMA public TO";
-    database.sql(&format!("{read} {name}"));
+    let user = user_with(&database, &[READ]);
     let reader = api_key_store(endpoint(&user.url), settings());
-    let Err(StoreFailure::Unavailable(cause)) = reader.check_writable().await else {
-        panic!("it may not write")
-    };
-    let advice = format!("GRANT DELETE, INSERT ON api_key_tokens TO {name}");
-    assert!(cause.to_string().contains(&advice), "{cause}");
+    let cause = assert_fails(reader.check_writable().await, UNAVAILABLE);
+    let advice = format!("GRANT DELETE, INSERT ON api_key_tokens TO {}", user.name);
+    assert!(cause.contains(&advice), "{cause}");
     let add = key_changes::add("key", "token", None);
-    match reader.change(add, "test").await {
-        Err(ApiKeyChangeError::Store(StoreFailure::Unavailable(_))) => {}
-        changed => panic!("{changed:?}"),
-    }
+    assert_fails(reader.change(add, "test").await, UNAVAILABLE);
     keys.check_writable().await.expect("the owner may write");
 }
 
@@ -197,9 +185,8 @@ async fn a_user_who_may_only_read_is_told_what_is_missing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_permission_on_the_marks_changes_are_seen() {
     let (keys, database) = new_keys().await;
-    let user = database.user();
-    let read = "GRANT SELECT ON api_keys, api_key_tokens, api_key_state TO";
-    database.sql(&format!("{read} {}", user.name));
+    let read = "SELECT ON api_keys, api_key_tokens, api_key_state";
+    let user = user_with(&database, &[read]);
     let directory = api_key_store(endpoint(&user.url), settings()).directory();
     keys.add(&["a", "b"]).await;
     wait_for(&directory, "b", true).await;

@@ -1,7 +1,10 @@
 //! Adds whose connection fails: a response means that the pet is stored once, "not stored" that it never will be, and
 //! an unknown outcome that it is stored at most once. With a key, retries lead to one stored pet.
 
-use animal_store_app::{ports::ApiKeyChangeError, test_support::key_changes};
+use animal_store_app::test_support::{
+    failures::{UNKNOWN, assert_fails},
+    key_changes,
+};
 
 use crate::{
     keys::keys_of,
@@ -152,14 +155,7 @@ async fn a_change_of_keys_that_waits_for_a_standby_is_unknown_and_cancelled() {
     require_missing_standby(&server).await;
     for id in ["leaked", "another"] {
         let revoked = keys.change(key_changes::revoke(id), "test").await;
-        let failure = revoked.expect_err("no standby");
-        assert!(
-            matches!(
-                failure,
-                ApiKeyChangeError::Store(StoreFailure::OutcomeUnknown(_))
-            ),
-            "{failure:?}"
-        );
+        assert_fails(revoked, UNKNOWN);
     }
 }
 

@@ -2,11 +2,13 @@
 
 use std::ops::Deref;
 
+use animal_store_adapters_postgres::diagnose;
 use animal_store_app::{pet_repository_contract, ports::AddPet, test_support::new_pet};
 use tokio::task::JoinSet;
 
 use crate::{
     bulk::{bulk_with, record},
+    diagnosis::problems,
     prelude::*,
     store::port_of,
 };
@@ -77,7 +79,7 @@ impl Pooled {
     }
 
     /// Waits until no transaction is open, and checks that no state is left on any connection.
-    pub(crate) async fn leaves_nothing_behind(&self) {
+    async fn leaves_nothing_behind(&self) {
         let none_is_open = async || self.database.sql(UNFINISHED).is_empty();
         wait_until("no open transaction", none_is_open).await;
         for left in self.on_each_connection(LEFT_BEHIND).await {
@@ -86,7 +88,7 @@ impl Pooled {
     }
 }
 
-pub(crate) fn pooling() -> PostgresSettings {
+fn pooling() -> PostgresSettings {
     PostgresSettings {
         transaction_pooling: true,
         ..settings()
@@ -167,7 +169,7 @@ async fn a_dropped_read_leaves_no_transaction_open() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bulk_access_through_a_pooler_leaves_nothing_behind() {
+async fn bulk_access_and_a_diagnosis_through_a_pooler_leave_nothing_behind() {
     let pooled = Pooled::with(3, pooling()).await;
     let bulk = bulk_with(&pooled.url(), pooling());
     bulk.check_writable().await.expect("writable");
@@ -181,5 +183,9 @@ async fn bulk_access_through_a_pooler_leaves_nothing_behind() {
     let records = snapshot.idempotency_records(None, 10).await;
     assert_eq!(records.expect("records").len(), 1);
     drop(snapshot);
+    let through = endpoint(&pooled.url());
+    let direct = endpoint(pooled.database.url());
+    let found = diagnose(&through, &direct, &pooling(), true).await;
+    assert_eq!(problems(&found), [""; 0], "{found:#?}");
     pooled.leaves_nothing_behind().await;
 }

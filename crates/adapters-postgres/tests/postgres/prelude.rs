@@ -31,5 +31,8 @@ pub(crate) use crate::{
         both_modes, check, few_seconds, in_both_modes, one_connection, settings, short_timeout,
     },
     sql_session::SqlSession,
-    store::{Store, endpoint, granted, migrated, migrations, proxy_to, start_storage, with_option},
+    store::{
+        ALL, READ, Store, endpoint, migrated, migrations, proxy_to, start_storage, user_with,
+        with_option,
+    },
 };

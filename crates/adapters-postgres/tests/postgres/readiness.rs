@@ -6,7 +6,7 @@ use crate::prelude::*;
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_connection_for_reads_the_storage_is_not_ready() {
     let database = migrated().await;
-    let user = granted(&database);
+    let user = user_with(&database, &ALL);
     let limit_to = |number| {
         let name = &user.name;
         database.sql(&format!("ALTER ROLE {name} CONNECTION LIMIT {number}"))

@@ -9,7 +9,7 @@ const POLICY: &str = "query would be affected by row-level security policy";
 async fn with_a_policy_that_applies_to_the_user_nothing_is_served() {
     for settings in both_modes(&check()) {
         let database = migrated().await;
-        let user = granted(&database);
+        let user = user_with(&database, &ALL);
         let store = Store::at(&user.url, settings.clone()).await;
         store.wait_until_it_works().await;
         database.sql("CREATE POLICY everything ON pets USING (true)");

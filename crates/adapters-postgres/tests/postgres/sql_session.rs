@@ -59,9 +59,14 @@ impl SqlSession {
         ran.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
     }
 
-    /// Runs a statement, and returns whether it succeeded.
+    /// Runs a statement in the open transaction, which goes on. Returns whether it succeeded.
     pub(crate) async fn permits(&self, sql: &str) -> bool {
-        self.batch_execute(sql).await.is_ok()
+        self.run("SAVEPOINT before").await;
+        let is_permitted = self.batch_execute(sql).await.is_ok();
+        if !is_permitted {
+            self.run("ROLLBACK TO before").await;
+        }
+        is_permitted
     }
 
     /// Returns the first column, as text.

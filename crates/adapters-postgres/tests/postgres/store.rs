@@ -171,14 +171,18 @@ pub(crate) async fn set(server: &PostgresServer, name: &str, value: &str) {
     wait_until("the setting", async || server.sql(&show) == value).await;
 }
 
-/// A user who may use all tables, and owns none.
-pub(crate) fn granted(database: &PgDatabase) -> PgUser {
+/// A user with these permissions.
+pub(crate) fn user_with(database: &PgDatabase, permissions: &[&str]) -> PgUser {
     let user = database.user();
-    for kind in ["TABLES", "SEQUENCES"] {
-        let name = &user.name;
-        database.sql(&format!(
-            "GRANT ALL ON ALL {kind} IN SCHEMA public TO {name}"
-        ));
+    for permission in permissions {
+        database.sql(&format!("GRANT {permission} TO {}", user.name));
     }
     user
 }
+
+/// What a user needs to use all tables, and to read them.
+pub(crate) const ALL: [&str; 2] = [
+    "ALL ON ALL TABLES IN SCHEMA public",
+    "ALL ON ALL SEQUENCES IN SCHEMA public",
+];
+pub(crate) const READ: &str = "SELECT ON ALL TABLES IN SCHEMA public";

@@ -58,14 +58,9 @@ pub(crate) async fn fails_with(endpoint: RedisEndpoint, settings: RedisSettings,
 
     let directory = Keys::over(endpoint, settings).directory().await;
     assert!(!is_ready(&directory).await);
-    let outcome = find(&directory, "token").await;
-    let Err(StoreFailure::Unavailable(cause)) = outcome else {
-        panic!("{outcome:?}")
-    };
-    assert_eq!(
-        cause.to_string(),
-        format!("there is no connection to Redis at {address}")
-    );
+    let cause = assert_fails(find(&directory, "token").await, UNAVAILABLE);
+    let expected = format!("there is no connection to Redis at {address}");
+    assert_eq!(cause, expected);
 }
 
 /// A server on which the user `app` may do everything.

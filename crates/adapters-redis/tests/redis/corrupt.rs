@@ -36,16 +36,15 @@ impl Corrupted {
         ]);
     }
 
-    /// Asserts that a list, and these changes, find an invalid entry.
-    async fn assert_corrupt(&self, changes: &[ApiKeyChange]) {
-        let list = self.keys.store.list().await;
-        assert!(matches!(list, Err(StoreFailure::Corrupt(_))), "{list:?}");
+    /// Asserts that a list, and these changes, find an invalid entry. Returns the cause of the list.
+    async fn assert_corrupt(&self, changes: &[ApiKeyChange]) -> String {
         for change in changes {
-            match self.keys.store.change(change.clone(), "test").await {
-                Err(ApiKeyChangeError::Store(StoreFailure::Corrupt(_))) => {}
-                outcome => panic!("{outcome:?}"),
-            }
+            assert_fails(
+                self.keys.store.change(change.clone(), "test").await,
+                CORRUPT,
+            );
         }
+        assert_fails(self.keys.store.list().await, CORRUPT)
     }
 }
 
@@ -63,11 +62,7 @@ async fn a_value_that_is_not_a_token_is_an_error() {
         })
         .await;
         // The error is not cached.
-        let outcome = find(&directory, "token").await;
-        assert!(
-            matches!(outcome, Err(StoreFailure::Corrupt(_))),
-            "{corruption}: {outcome:?}"
-        );
+        assert_fails(find(&directory, "token").await, CORRUPT);
     }
 }
 
@@ -97,16 +92,12 @@ async fn a_store_reports_an_invalid_token_with_its_key_and_changes_nothing() {
         corrupted.corrupt("token", corruption);
         let before = corrupted.server.run("DEBUG DIGEST");
 
-        corrupted
-            .assert_corrupt(&[
-                rotate("key", "new", Duration::ZERO),
-                add("new", "token", None),
-            ])
-            .await;
-        let Err(StoreFailure::Corrupt(cause)) = corrupted.keys.store.list().await else {
-            panic!("it is not valid")
-        };
-        assert!(cause.to_string().starts_with("API key key: "), "{cause}");
+        let changes = [
+            rotate("key", "new", Duration::ZERO),
+            add("new", "token", None),
+        ];
+        let cause = corrupted.assert_corrupt(&changes).await;
+        assert!(cause.starts_with("API key key: "), "{cause}");
         assert_eq!(corrupted.server.run("DEBUG DIGEST"), before, "{corruption}");
     }
 }

@@ -87,11 +87,7 @@ async fn after_connections_were_closed_every_request_fails_until_there_is_a_sess
 }
 
 async fn is_unavailable(proxied: &Proxied, token: &str) {
-    let outcome = find(&proxied.directory, token).await;
-    assert!(
-        matches!(outcome, Err(StoreFailure::Unavailable(_))),
-        "{token}: {outcome:?}"
-    );
+    assert_fails(find(&proxied.directory, token).await, UNAVAILABLE);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -26,10 +26,7 @@ async fn lookups_beyond_the_bound_are_refused_at_once_and_no_others_are() {
     let before = proxied.failures("overloaded");
     for number in 3..100 {
         let outcome = find(&directory, &format!("token-{number}")).now_or_never();
-        assert!(
-            matches!(outcome, Some(Err(StoreFailure::Overloaded))),
-            "{outcome:?}"
-        );
+        assert_fails(outcome.expect("at once"), OVERLOADED);
     }
     assert_eq!(proxied.failures("overloaded"), before + 97);
     assert_eq!(cached(&directory, "token"), Some(Accepted));
@@ -55,7 +52,7 @@ async fn lookups_over_a_frozen_connection_fail_after_the_timeout() {
     let failed = timeout(TEST_TIMEOUT, find(&proxied.directory, "token"))
         .await
         .expect("it fails in time");
-    assert!(matches!(failed, Err(StoreFailure::Timeout)), "{failed:?}");
+    assert_fails(failed, TIMED_OUT);
     assert_eq!(failures(), [before[0] + 1, before[1]]);
 }
 

@@ -177,10 +177,7 @@ async fn a_call_of_a_store_without_a_permission_that_it_needs_fails_and_changes_
                 outcome.unwrap_or_else(|error| panic!("{name} without {left_out}: {error:?}"));
                 continue;
             }
-            let Err(ApiKeyChangeError::Store(StoreFailure::Unavailable(cause))) = outcome else {
-                panic!("{name} without {left_out}: {outcome:?}")
-            };
-            let cause = cause.to_string();
+            let cause = assert_fails(outcome, UNAVAILABLE);
             let start = format!(
                 "Redis at localhost:{} refused a command of the user \"writer\": ",
                 server.port()
@@ -197,20 +194,10 @@ async fn a_call_of_a_store_without_a_permission_that_it_needs_fails_and_changes_
             );
         }
     }
-    let error = user(&server, "writer", "~store:*", WRITER)
-        .store
-        .list()
-        .await
-        .expect_err("no access to the names");
-    let StoreFailure::Unavailable(cause) = &error else {
-        panic!("{error:?}")
-    };
-    assert!(
-        cause
-            .to_string()
-            .contains("the user \"writer\" access to the names shop:v1:*: NOPERM"),
-        "{cause}"
-    );
+    let keys = user(&server, "writer", "~store:*", WRITER);
+    let cause = assert_fails(keys.store.list().await, UNAVAILABLE);
+    let refused = "the user \"writer\" access to the names shop:v1:*: NOPERM";
+    assert!(cause.contains(refused), "{cause}");
 }
 
 /// The permissions to remove them are optional: what stays is harmless.

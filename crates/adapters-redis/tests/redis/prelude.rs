@@ -16,6 +16,7 @@ pub(crate) use animal_store_app::{
     },
     test_support::{
         api_key_id,
+        failures::{CORRUPT, OVERLOADED, TIMED_OUT, UNAVAILABLE, UNKNOWN, assert_fails},
         key_changes::{add, revoke, rotate},
         wait_until,
     },

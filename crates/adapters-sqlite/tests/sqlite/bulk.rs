@@ -24,11 +24,8 @@ async fn an_invalid_row_is_reported_with_its_id() {
         let (storage, file, _folder) = new_storage();
         sql::execute(file.path(), statement);
         let snapshot = storage.snapshot().await.expect("a snapshot");
-        let pets = snapshot.pets(None, 10).await;
-        let Err(StoreFailure::Corrupt(cause)) = pets else {
-            panic!("{statement}: {pets:?}")
-        };
-        assert!(cause.to_string().contains(problem), "{cause}");
+        let cause = assert_fails(snapshot.pets(None, 10).await, CORRUPT);
+        assert!(cause.contains(problem), "{statement}: {cause}");
     }
 }
 
@@ -38,19 +35,14 @@ async fn a_page_with_a_row_that_a_trigger_suppresses_is_not_written() {
     let trigger = "CREATE TRIGGER refuse BEFORE INSERT ON pets WHEN NEW.id = 9 BEGIN SELECT RAISE(IGNORE); END";
     sql::execute(file.path(), trigger);
     let added = storage.add_pets(stored_pets([8, 9, 10])).await;
-    let Err(StoreFailure::Unavailable(cause)) = added else {
-        panic!("{added:?}")
-    };
-    assert!(
-        cause.to_string().contains("a trigger suppressed a row"),
-        "{cause}"
-    );
+    let cause = assert_fails(added, UNAVAILABLE);
+    assert!(cause.contains("a trigger suppressed a row"), "{cause}");
     assert_eq!(all(&storage).await, []);
 }
 
 /// The path of a backup in a folder of its own.
 fn new_backup() -> (TempDir, PathBuf) {
-    let folder = TempDir::new().expect("a folder");
+    let folder = new_folder();
     let path = folder.path().join("backup.db");
     (folder, path)
 }
@@ -59,7 +51,7 @@ fn new_backup() -> (TempDir, PathBuf) {
 fn assert_is_backup(path: &Path) {
     assert_eq!(files_in(path.parent().expect("a folder")), ["backup.db"]);
     assert_eq!(mode(path), 0o600);
-    let content = fs::read(path).expect("read");
+    let content = read(path);
     assert_eq!(content[18..20], [1, 1], "the journal mode is not WAL");
 }
 
@@ -138,7 +130,7 @@ async fn a_backup_replaces_no_file_and_leaves_nothing_if_it_fails_or_is_dropped(
 
     let backup = NewBackup::create(&target).expect("a backup");
     backup.vacuum_from(file).await.expect("written");
-    fs::write(&target, "other").expect("written");
+    write(&target, "other");
     let finished = backup.finish().map(drop);
     for result in [finished, NewBackup::create(&target).map(drop)] {
         let error = result.expect_err("the target exists by now").to_string();

@@ -11,7 +11,7 @@ animal_store_app::pet_repository_contract!(repository);
 
 async fn bulk_storage() -> (BulkAccess, TempDir) {
     let (pets, folder) = repository(Duration::from_hours(24)).await;
-    let file = open(&folder.path().join("pets.db"));
+    let file = open(&path_in(&folder));
     let bulk = Arc::new(SqliteBulkStorage::new(&file));
     (BulkAccess { bulk, pets }, folder)
 }
@@ -20,7 +20,7 @@ animal_store_app::bulk_storage_contract!(bulk_storage);
 
 async fn sql_keys() -> (SqlKeys<SqliteFile>, TempDir) {
     let (store, folder) = new_keys();
-    let path = folder.path().join("pets.db");
+    let path = path_in(&folder);
     let read = path.clone();
     let keys = SqlKeys {
         store,
@@ -43,10 +43,7 @@ fn sqlite_and_memory_give_the_same_results_to_every_sequence_of_calls() {
     let store = Store::new();
 
     assert_same_results(&runtime, &*store.repository, async || {
-        sql::execute(
-            &store.path(),
-            "DELETE FROM pets; DELETE FROM sqlite_sequence;",
-        );
+        store.execute("DELETE FROM pets; DELETE FROM sqlite_sequence;");
         MemoryPetRepository::new(settings().idempotency_retention)
     });
 }

@@ -1,6 +1,6 @@
 //! Each finding about the file, with a file that has this one problem.
 
-use std::{os::unix::fs::PermissionsExt, process::Command};
+use std::process::Command;
 
 use animal_store_app::{
     Finding,
@@ -58,17 +58,15 @@ async fn a_missing_file_is_found_and_not_created() {
     let advice = "a start of the service creates the file";
     assert_found(&path, "sqlite.file", Error, advice).await;
     assert_eq!(files_in(folder.path()), [""; 0]);
-    fs::write(log_of(&path), "log").expect("written");
+    write(log_of(&path), "log");
     assert_found(&path, "sqlite.file", Error, "pets.db-wal").await;
     assert_eq!(files_in(folder.path()), ["pets.db-wal"]);
 }
 
 #[tokio::test]
 async fn each_problem_is_found() {
-    let store = Store::new();
-    let path = store.path();
-    let _folder = store.close().await;
-    permit_all_to_read(&path);
+    let (_folder, path) = closed_file();
+    set_mode(&path, 0o644);
     assert_found(&path, "sqlite.permissions", Warning, "chmod 600").await;
     let record = "INSERT INTO __diesel_schema_migrations (version) VALUES";
     sql::execute(&path, &format!("{record} ('9999contract')"));
@@ -81,7 +79,7 @@ async fn each_problem_is_found() {
     let found = findings(&path).await;
     assert_finding(&found, "sqlite.file", Ok, "pets.db");
     assert_finding(&found, "sqlite.pages", Error, "btreeInitPage");
-    fs::write(&path, "no database").expect("written");
+    write(&path, "no database");
     assert_found(&path, "sqlite.file", Error, "not an SQLite database").await;
 }
 
@@ -100,10 +98,10 @@ async fn a_damaged_file_has_at_most_ten_lines_of_problems() {
 
 #[tokio::test]
 async fn advice_quotes_a_path() {
-    let folder = TempDir::new().expect("a folder");
+    let folder = new_folder();
     let path = folder.path().join("my pets; $(id) 'x'.db");
     drop(open(&path));
-    permit_all_to_read(&path);
+    set_mode(&path, 0o644);
     let found = findings(&path).await;
     let finding = assert_finding(&found, "sqlite.permissions", Warning, "");
     let advice = finding.advice.as_deref().expect("advice");
@@ -113,15 +111,9 @@ async fn advice_quotes_a_path() {
     assert_eq!(mode(&path), 0o600);
 }
 
-fn permit_all_to_read(path: &Path) {
-    fs::set_permissions(path, fs::Permissions::from_mode(0o644)).expect("set");
-}
-
 #[tokio::test]
 async fn a_file_that_a_start_would_refuse_is_an_error() {
-    let store = Store::new();
-    let path = store.path();
-    let _folder = store.close().await;
+    let (_folder, path) = closed_file();
     for (mounts, scenario) in [
         (
             "mount --bind \"$0\" \"$0\"; mount -o remount,bind,ro \"$0\"",

@@ -11,7 +11,7 @@ use nix::{sys::stat::Mode, unistd::mkfifo};
 use crate::{child, prelude::*, store};
 
 /// A closed file with some pets.
-async fn closed_file() -> (TempDir, PathBuf) {
+async fn file_with_pets() -> (TempDir, PathBuf) {
     let store = Store::new();
     store.add_many().await;
     let path = store.path();
@@ -50,9 +50,9 @@ fn a_file_is_created_for_its_owner_only_under_any_umask() {
 
 #[test]
 fn a_path_that_names_no_file_that_can_be_created_is_an_error() {
-    let folder = TempDir::new().expect("a folder");
+    let folder = new_folder();
     let path = |name| folder.path().join(name);
-    fs::write(path("file"), "").expect("written");
+    write(path("file"), "");
     symlink(path("loop.db"), path("loop.db")).expect("linked");
     for (name, text) in [
         ("missing/pets.db", "the folder does not exist"),
@@ -67,7 +67,7 @@ fn a_path_that_names_no_file_that_can_be_created_is_an_error() {
 
 #[test]
 fn what_is_not_a_file_is_refused_without_a_wait() {
-    let folder = TempDir::new().expect("a folder");
+    let folder = new_folder();
     let pipe = folder.path().join("pipe");
     mkfifo(&pipe, Mode::S_IRWXU).expect("a pipe");
     let socket = folder.path().join("socket");
@@ -103,7 +103,7 @@ fn expect_error(path: &Path, text: &str) -> String {
 
 #[tokio::test]
 async fn a_file_that_cannot_be_created_or_written_is_an_error() {
-    let (_folder, path) = closed_file().await;
+    let (_folder, path) = file_with_pets().await;
     for (mounts, scenario) in [
         (
             "mount -t tmpfs -o ro none \"$(dirname \"$0\")\"",
@@ -126,7 +126,7 @@ async fn a_file_that_cannot_be_created_or_written_is_an_error() {
 fn a_file_that_is_no_database_of_this_program_is_an_error_and_is_not_changed() {
     for content in ["short", &"long".repeat(5000)] {
         let (_folder, path) = new_path();
-        fs::write(&path, content).expect("written");
+        write(&path, content);
         assert_refused(&path, "the file is not an SQLite database");
     }
     for statements in [
@@ -142,11 +142,11 @@ fn a_file_that_is_no_database_of_this_program_is_an_error_and_is_not_changed() {
 /// The service finds other damage when it reads the page, and the diagnosis finds all of it.
 #[tokio::test]
 async fn a_file_with_a_damaged_schema_or_without_its_end_is_an_error() {
-    let (_folder, path) = closed_file().await;
-    let intact = fs::read(&path).expect("read");
+    let (_folder, path) = file_with_pets().await;
+    let intact = read(&path);
     let schema = [&intact[..100], &[0xff; 3000], &intact[3100..]].concat();
     for damaged in [&intact[..intact.len() / 2], &schema] {
-        fs::write(&path, damaged).expect("written");
+        write(&path, damaged);
         assert_refused(&path, "the file is damaged");
     }
 }
@@ -175,7 +175,7 @@ async fn two_storages_share_a_file_which_has_no_log_after_both() {
     let path = one.path();
     one.add("one").await;
     // Another process adds in the same way.
-    let two = Store::on(&path, settings());
+    let two = Store::on(&path);
     let first = two.add("two").await;
     let second = one.add("three").await;
     assert!(first.id() < second.id());
@@ -186,13 +186,13 @@ async fn two_storages_share_a_file_which_has_no_log_after_both() {
     two.add("four").await;
     two.close().await;
     assert_eq!(files_in(folder.path()), ["pets.db"]);
-    let names = Store::at(folder, settings()).names().await;
+    let names = Store::at(folder).names().await;
     assert_eq!(names, ["one", "two", "three", "four"]);
 }
 
 #[test]
 fn the_path_is_never_a_uri_or_a_name_of_sqlite() {
-    let folder = TempDir::new().expect("a folder");
+    let folder = new_folder();
     for name in [":memory:", "file:pets.db?mode=memory"] {
         let script = format!("cd {}", folder.path().display());
         child::run_after(&script, "no umask", Path::new(name));
@@ -203,7 +203,7 @@ fn the_path_is_never_a_uri_or_a_name_of_sqlite() {
 /// A crash of a first start can leave one, before the file has a log.
 #[tokio::test]
 async fn a_start_applies_a_rollback_journal_that_a_crash_left() {
-    let (_folder, path) = closed_file().await;
+    let (_folder, path) = file_with_pets().await;
     let mut other = sql::connect(&path);
     let change = "PRAGMA journal_mode = DELETE; PRAGMA cache_size = 1; BEGIN; UPDATE pets SET name = 'changed'";
     other.batch_execute(change).expect("written in part");
@@ -216,7 +216,7 @@ async fn a_start_applies_a_rollback_journal_that_a_crash_left() {
     );
     let findings = diagnose(&path, TIMEOUT).await;
     assert_eq!(findings[0].verdict, Verdict::Warning, "{findings:?}");
-    let store = Store::on(&path, settings());
+    let store = Store::on(&path);
     let names = store.names().await;
     assert!(names.len() == 1000 && !names.contains(&"changed".to_owned()));
     assert_eq!(files_in(crashed.path()), OPEN);

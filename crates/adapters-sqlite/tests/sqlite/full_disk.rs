@@ -29,7 +29,7 @@ pub(crate) async fn revoke_keys_on_a_full_disk(path: &Path) {
     let keys = SqliteApiKeyStore::new(open(path));
     let ids = ["creates", "backup", "copy", "reader", "stopped"];
     keys.add(&ids).await;
-    let store = Store::on(path, settings());
+    let store = Store::on(path);
     fill(&store).await;
     keys.revoke("creates").await;
     store.readiness.check().await.expect("ready");
@@ -54,7 +54,7 @@ pub(crate) async fn revoke_keys_on_a_full_disk(path: &Path) {
     drop((bulk, keys));
     store.close().await;
     // A start needs no reserve.
-    let store = Store::on(path, settings());
+    let store = Store::on(path);
     fill(&store).await;
     store.close().await;
     let keys = SqliteApiKeyStore::new(open(path));

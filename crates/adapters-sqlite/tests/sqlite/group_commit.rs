@@ -34,7 +34,7 @@ pub(crate) async fn release(
 #[tokio::test]
 async fn requests_that_wait_for_a_commit_share_the_next_one() {
     let store = Store::new();
-    let lock = sql::lock(&store.path());
+    let lock = store.lock();
     let adds = begin(&store, (0..500).map(|number| number.to_string())).await;
     let added = release(lock, adds).await.into_iter();
     let ids = added.map(|added| added.expect("added").id().get());
@@ -49,10 +49,9 @@ async fn a_full_queue_refuses_requests() {
         max_waiting_creates: 2,
         ..settings()
     });
-    let lock = sql::lock(&store.path());
+    let lock = store.lock();
     let waiting = begin(&store, ["one", "two"]).await;
-    let refused = store.failure_to_add("refused").await;
-    assert!(matches!(refused, StoreFailure::Overloaded), "{refused:?}");
+    assert_fails(store.try_add("refused").await, OVERLOADED);
     assert_eq!(store.failures("overloaded"), 1);
     release(lock, waiting).await;
     assert_eq!(store.names().await, ["one", "two"]);
@@ -69,11 +68,10 @@ async fn a_request_whose_timeout_passes_in_the_queue_is_not_stored() {
         ..settings()
     };
     let store = Store::over(file, settings_of_store);
-    let error = store.failure_to_add("late").await;
-    assert!(matches!(error, StoreFailure::Timeout), "{error:?}");
+    assert_fails(store.try_add("late").await, TIMED_OUT);
     drop(lock);
     store.close().await;
-    let store = Store::at(folder, settings());
+    let store = Store::at(folder);
     store.add("later").await;
     assert_eq!(store.names().await, ["later"]);
 }
@@ -81,12 +79,12 @@ async fn a_request_whose_timeout_passes_in_the_queue_is_not_stored() {
 #[tokio::test]
 async fn the_storage_ends_after_every_queued_create_has_its_outcome() {
     let store = Store::new();
-    let lock = sql::lock(&store.path());
+    let lock = store.lock();
     let adds = begin(&store, (0..9).map(|number| number.to_string())).await;
     let end = tokio::spawn(store.close());
     for added in release(lock, adds).await {
         added.expect("added");
     }
     let folder = end.await.expect("ended");
-    assert_eq!(Store::at(folder, settings()).count().await, 9);
+    assert_eq!(Store::at(folder).count().await, 9);
 }

@@ -2,10 +2,7 @@
 //! the store.
 
 use animal_store_adapter_kit::test_support::wait_for;
-use animal_store_app::{
-    ports::ApiKeyChangeError,
-    test_support::{api_key, key_changes::new_token},
-};
+use animal_store_app::test_support::{api_key, key_changes::new_token};
 use prometheus_client::registry::Registry;
 use tokio::task::spawn_blocking;
 
@@ -20,7 +17,7 @@ pub(crate) fn new_keys() -> (SqliteApiKeyStore, TempDir) {
 #[tokio::test]
 async fn a_change_that_gets_no_write_lock_in_time_changes_nothing_and_the_next_one_is_applied() {
     let (keys, folder) = new_keys();
-    let path = folder.path().join("pets.db");
+    let path = path_in(&folder);
     keys.add(&["key"]).await;
     let file = SqliteFile::open(&path, FileUse::Write, Duration::from_millis(100));
     let store = SqliteApiKeyStore::new(file.expect("a file"));
@@ -30,10 +27,8 @@ async fn a_change_that_gets_no_write_lock_in_time_changes_nothing_and_the_next_o
     let first = new_token("first", None);
     let added = store.add_first(api_key("first"), first, "test").await;
     for outcome in [revoked.map(drop), added.map(drop)] {
-        let Err(ApiKeyChangeError::Store(StoreFailure::Unavailable(cause))) = outcome else {
-            panic!("{outcome:?}")
-        };
-        assert!(cause.to_string().contains("pets.db"), "{cause}");
+        let cause = assert_fails(outcome, UNAVAILABLE);
+        assert!(cause.contains("pets.db"), "{cause}");
     }
     store.check_writable().await.expect_err("locked");
     let listed = store.list().await.expect("a reader needs no lock");
@@ -48,7 +43,7 @@ async fn a_change_that_gets_no_write_lock_in_time_changes_nothing_and_the_next_o
 async fn a_refused_change_writes_nothing() {
     let (keys, folder) = new_keys();
     keys.add(&["key"]).await;
-    let mut reader = sql::connect(&folder.path().join("pets.db"));
+    let mut reader = sql::connect(&path_in(&folder));
     let mut version = || sql::value(&mut reader, "PRAGMA data_version");
     let before = version();
     let taken = keys.change(key_changes::add("key", "other", None), "test");
@@ -95,7 +90,7 @@ async fn a_directory_that_is_dropped_has_closed_its_connection() {
     let (keys, folder) = new_keys();
     let (directory, end) = keys.start_directory(&mut Registry::default());
     directory.check().await.expect("ready");
-    let log = log_of(&folder.path().join("pets.db"));
+    let log = log_of(&path_in(&folder));
     drop(keys);
     assert!(log.exists());
     drop(directory);

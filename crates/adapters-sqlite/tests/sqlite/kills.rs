@@ -17,7 +17,7 @@ const ROUND: &str = "ANIMAL_STORE_TEST_ROUND";
 pub(crate) async fn add_until_killed(path: &Path) {
     let round = env::var_os(ROUND).expect("a number");
     let round = round.to_str().expect("UTF-8");
-    let store = Store::on(path, settings());
+    let store = Store::on(path);
     let tasks = (0..16).map(|task| {
         let repository = Arc::clone(&store.repository);
         let task = format!("{round}-{task}");
@@ -131,7 +131,7 @@ async fn nothing_confirmed_is_lost_and_each_key_has_one_pet() {
         }
     }
     assert!(confirmed.len() > 100, "{}", confirmed.len());
-    let store = Store::at(folder, settings());
+    let store = Store::at(folder);
     let stored = assert_stored(&store, &confirmed).await;
     // Not only confirmed pets have their key.
     for (name, id) in &stored {
@@ -152,7 +152,7 @@ async fn after_a_kill_another_program_that_uses_the_file_loses_nothing_and_stops
         let (folder, path, confirmed) = killed_file();
         sql::execute(&path, statements);
         assert!(!log_of(&path).exists(), "{statements}");
-        let store = Store::at(folder, settings());
+        let store = Store::at(folder);
         let stored = assert_stored(&store, &confirmed).await;
         store.add("later").await;
         assert_eq!(store.count().await, stored.len() + 1);

@@ -19,21 +19,21 @@ fn assert_lost(path: &Path) {
 async fn after_a_kill_a_start_without_the_file_keeps_its_log() {
     let (folder, path, confirmed) = killed_file();
     let moved = path.with_extension("moved");
-    fs::rename(&path, &moved).expect("renamed");
+    rename(&path, &moved);
     assert_lost(&path);
     // An operator may have created it.
-    fs::write(&path, "").expect("written");
+    write(&path, "");
     assert_lost(&path);
     // A backup has no log.
-    let mut backup = fs::read(&moved).expect("read");
+    let mut backup = read(&moved);
     backup[18..20].fill(1);
-    fs::write(&path, backup).expect("written");
+    write(&path, backup);
     assert_lost(&path);
-    fs::remove_file(&path).expect("removed");
+    remove(&path);
     symlink(&moved, &path).expect("linked");
     assert_lost(&path);
-    fs::rename(&moved, &path).expect("renamed");
-    assert_stored(&Store::at(folder, settings()), &confirmed).await;
+    rename(&moved, &path);
+    assert_stored(&Store::at(folder), &confirmed).await;
 }
 
 /// The operator may put the right file back.
@@ -41,28 +41,28 @@ async fn after_a_kill_a_start_without_the_file_keeps_its_log() {
 async fn after_a_crash_a_start_with_a_wrong_file_keeps_the_log() {
     let store = Store::new();
     store.add("Rex").await;
-    sql::execute(&store.path(), "PRAGMA wal_checkpoint(TRUNCATE)");
+    store.execute("PRAGMA wal_checkpoint(TRUNCATE)");
     // The page of the next row, and not the first page of the file, is all that the log has.
     store.add("Tom").await;
     let (folder, path) = copy_of_crash(&store.path());
-    let right = fs::read(&path).expect("read");
+    let right = read(&path);
     let overwrite = |offset: usize| {
         let mut wrong = right.clone();
         wrong[offset..offset + 4].fill(7);
-        fs::write(&path, &wrong).expect("written");
+        write(&path, &wrong);
     };
     // The name of the format, and the id of the program.
     overwrite(0);
     assert_refused(&path, "the file is not an SQLite database");
     overwrite(68);
     assert_refused(&path, "the file is an SQLite database of another program");
-    fs::write(&path, right).expect("written");
-    assert_eq!(Store::at(folder, settings()).names().await, ["Rex", "Tom"]);
+    write(&path, right);
+    assert_eq!(Store::at(folder).names().await, ["Rex", "Tom"]);
 }
 
 /// A file in a folder `data`, and symbolic links to it.
 fn linked() -> (TempDir, PathBuf, [PathBuf; 2]) {
-    let folder = TempDir::new().expect("a folder");
+    let folder = new_folder();
     let [file, link, other] =
         ["data/pets.db", "link.db", "other.db"].map(|name| folder.path().join(name));
     fs::create_dir(folder.path().join("data")).expect("created");
@@ -76,23 +76,23 @@ async fn a_symbolic_link_to_a_file_is_used_like_the_file() {
     let (folder, file, links) = linked();
     drop(open(&file));
     for link in links {
-        fs::write(log_of(&link), "").expect("an empty log, which has no pet");
-        let store = Store::on(&link, settings());
+        write(log_of(&link), "");
+        let store = Store::on(&link);
         store.add("Rex").await;
         assert_eq!(
             files_in(&folder.path().join("data")),
             ["pets.db", "pets.db-shm", "pets.db-wal"]
         );
         let moved = file.with_extension("moved");
-        fs::rename(&file, &moved).expect("renamed");
+        rename(&file, &moved);
         store.try_add("refused").await.expect_err("moved");
-        fs::rename(&moved, &file).expect("renamed");
+        rename(&moved, &file);
         store.close().await;
-        fs::remove_file(log_of(&link)).expect("no use for it");
+        remove(log_of(&link));
         assert_eq!(files_in(folder.path()), ["data", "link.db", "other.db"]);
         assert_eq!(files_in(&folder.path().join("data")), ["pets.db"]);
     }
-    assert_eq!(Store::on(&file, settings()).count().await, 2);
+    assert_eq!(Store::on(&file).count().await, 2);
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn a_symbolic_link_to_a_missing_file_is_an_error_that_creates_nothing() {
     for link in [&link, &other] {
         assert_refused(link, "this is a link to a file that does not exist");
     }
-    fs::write(log_of(&file), "log").expect("written");
+    write(log_of(&file), "log");
     for link in [&link, &other] {
         assert_lost(link);
     }

@@ -4,6 +4,7 @@ mod bulk;
 mod child;
 mod contracts;
 mod diagnosis;
+mod disk;
 mod files;
 mod full_disk;
 mod group_commit;

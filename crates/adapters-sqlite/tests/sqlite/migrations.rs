@@ -8,20 +8,13 @@ const NEWER: &str = "a newer program has made changes that this one cannot work 
 
 const ALL: [&str; 3] = ["0001expand", "0002expand", "0003expand"];
 
-/// A closed file.
-fn closed_file() -> (TempDir, PathBuf) {
-    let (folder, path) = new_path();
-    drop(open(&path));
-    (folder, path)
-}
-
 #[test]
 fn pending_migrations_are_named_and_run_by_migrate_only() {
     let (_folder, path) = closed_file();
-    fs::write(&path, "").expect("written");
+    write(&path, "");
     assert_eq!(SqliteFile::pending(&path).expect("an empty file"), ALL);
     assert_pending(SqliteFile::open(&path, FileUse::Read, TIMEOUT));
-    assert_eq!(fs::read(&path).expect("read"), b"");
+    assert_eq!(read(&path), b"");
 
     let migrate = || SqliteFile::migrate(&path, TIMEOUT).expect("migrated");
     assert_eq!(migrate(), ALL);
@@ -38,9 +31,9 @@ fn pending_migrations_are_named_and_run_by_migrate_only() {
 
 #[test]
 fn a_file_without_tables_is_created_by_a_command_that_may_or_if_another_process_has_begun() {
-    let folder = TempDir::new().expect("a folder");
+    let folder = new_folder();
     let path = |name| folder.path().join(name);
-    fs::write(path("empty"), "").expect("written");
+    write(path("empty"), "");
     sql::execute(&path("begun"), "PRAGMA journal_mode = WAL");
     assert_pending(SqliteFile::open(&path("empty"), FileUse::Write, TIMEOUT));
     for (name, usage) in [

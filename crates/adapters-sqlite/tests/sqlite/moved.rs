@@ -1,7 +1,5 @@
 //! A file that is moved, removed, replaced or not believed, or whose log or index is: no pet that was confirmed is lost.
 
-use std::{fs::Permissions, os::unix::fs::PermissionsExt};
-
 use animal_store_adapter_kit::{
     ApiKeySnapshot,
     test_support::{find, wait_for},
@@ -50,14 +48,14 @@ impl Service {
     }
 
     pub(crate) async fn assert_fails(&self) {
-        assert_unavailable(&self.store.try_add("refused").await);
+        assert_fails(self.store.try_add("refused").await, UNAVAILABLE);
         let unready = self.store.readiness.check().await;
         let error = unready.expect_err("not in place").to_string();
         assert!(error.contains(REPLACED), "{error}");
         assert_gauge(&self.store, 0);
         self.assert_keys_fail().await;
         self.bulk.check_writable().await.expect_err("not in place");
-        assert_unavailable(&self.bulk.add_pets(stored_pets([99])).await);
+        assert_fails(self.bulk.add_pets(stored_pets([99])).await, UNAVAILABLE);
     }
 
     async fn assert_keys_fail(&self) {
@@ -68,7 +66,7 @@ impl Service {
         wait_until("lookups fail", fails).await;
         self.directory.check().await.expect_err("unavailable");
         let add = key_changes::add("other", "other", None);
-        assert_unavailable(&self.keys.change(add, "test").await);
+        assert_fails(self.keys.change(add, "test").await, UNAVAILABLE);
     }
 }
 
@@ -83,7 +81,7 @@ type Replacement = (&'static str, fn(&Path));
 const REPLACEMENTS: [Replacement; 4] = [
     ("nothing", |_| ()),
     ("an empty file", |path| {
-        fs::write(path, "").expect("written");
+        write(path, "");
     }),
     ("another database", |path| {
         sql::execute(path, "CREATE TABLE other (id)");
@@ -100,12 +98,12 @@ struct Moved {
 impl Moved {
     /// The replacement is made before the log is back: another program could remove the log.
     fn new(path: &Path, replace: fn(&Path)) -> Self {
-        let folder = TempDir::new().expect("a folder");
+        let folder = new_folder();
         let log = folder.path().join("log");
-        fs::rename(path, folder.path().join("file")).expect("renamed");
-        fs::rename(log_of(path), &log).expect("renamed");
+        rename(path, folder.path().join("file"));
+        rename(log_of(path), &log);
         replace(path);
-        fs::rename(&log, log_of(path)).expect("renamed");
+        rename(&log, log_of(path));
         Self {
             path: path.to_owned(),
             folder,
@@ -116,7 +114,7 @@ impl Moved {
         if self.path.is_dir() {
             fs::remove_dir(&self.path).expect("removed");
         }
-        fs::rename(self.folder.path().join("file"), &self.path).expect("renamed");
+        rename(self.folder.path().join("file"), &self.path);
     }
 }
 
@@ -125,7 +123,7 @@ impl Moved {
 async fn a_first_create_fails_at_once_if_the_file_is_not_in_place() {
     let store = Store::new();
     let _moved = Moved::new(&store.path(), |_| ());
-    assert_unavailable(&store.try_add("refused").await);
+    assert_fails(store.try_add("refused").await, UNAVAILABLE);
 }
 
 #[tokio::test]
@@ -154,13 +152,13 @@ async fn while_the_log_or_its_index_is_not_in_place_nothing_is_added_or_looked_u
         let service = Service::start().await;
         let path = path_of(&service.store.path());
         let moved = path.with_extension("moved");
-        fs::rename(&path, &moved).expect("renamed");
+        rename(&path, &moved);
         if let Some(content) = replacement {
-            fs::write(&path, content).expect("written");
+            write(&path, content);
         }
         service.assert_fails().await;
         assert_eq!(fs::read_to_string(&path).ok().as_deref(), replacement);
-        fs::rename(&moved, &path).expect("renamed");
+        rename(&moved, &path);
         service.assert_works().await;
         assert_eq!(service.store.names().await, ["Rex", "Rex"]);
     }
@@ -171,9 +169,9 @@ async fn while_the_log_or_its_index_is_not_in_place_nothing_is_added_or_looked_u
 async fn while_a_journal_is_beside_the_file_nothing_is_added_or_looked_up() {
     let service = Service::start().await;
     let journal = format!("{}-journal", service.store.path().display());
-    fs::write(&journal, "a journal").expect("written");
+    write(&journal, "a journal");
     service.assert_fails().await;
-    fs::remove_file(&journal).expect("removed");
+    remove(&journal);
     service.assert_works().await;
 }
 
@@ -183,10 +181,8 @@ async fn while_other_users_may_write_the_file_or_one_beside_it_nothing_is_added_
     let path = service.store.path();
     for path in [path.clone(), log_of(&path), index_of(&path)] {
         set_mode(&path, 0o606);
-        let added = service.store.try_add("refused").await;
-        assert_unavailable(&added);
-        let failure = format!("{added:?}");
-        assert!(failure.contains("other users can write to"), "{failure}");
+        let cause = assert_fails(service.store.try_add("refused").await, UNAVAILABLE);
+        assert!(cause.contains("other users can write to"), "{cause}");
         service.assert_keys_fail().await;
         service.store.readiness.check().await.expect_err("unready");
         // The file is there.
@@ -196,23 +192,19 @@ async fn while_other_users_may_write_the_file_or_one_beside_it_nothing_is_added_
     }
 }
 
-fn set_mode(path: &Path, mode: u32) {
-    fs::set_permissions(path, Permissions::from_mode(mode)).expect("set");
-}
-
 /// Another process may have made another index, and added to the log.
 #[tokio::test]
 async fn a_storage_that_ends_while_the_index_is_not_in_place_keeps_the_log() {
     let store = Store::new();
     store.add("Rex").await;
     let path = store.path();
-    fs::remove_file(index_of(&path)).expect("removed");
+    remove(index_of(&path));
     let before = files(&path);
     let _folder = store.close().await;
     assert!(files(&path) == before);
     // In this process, SQLite still has the index.
     let (folder, _) = copy_of_crash(&path);
-    assert_eq!(Store::at(folder, settings()).names().await, ["Rex"]);
+    assert_eq!(Store::at(folder).names().await, ["Rex"]);
 }
 
 #[tokio::test]
@@ -221,7 +213,7 @@ async fn without_a_request_the_gauge_shows_whether_the_file_is_in_place() {
     let path = store.path();
     let moved = path.with_extension("moved");
     for (from, to, expected) in [(&path, &moved, 0), (&moved, &path, 1)] {
-        fs::rename(from, to).expect("renamed");
+        rename(from, to);
         assert_gauge(&store, expected);
     }
 }
@@ -237,10 +229,6 @@ async fn a_storage_that_ends_while_its_file_is_not_in_place_loses_nothing() {
         let folder = store.close().await;
         assert!(files(&path) == before, "{name}");
         moved.move_back();
-        assert_eq!(
-            Store::at(folder, settings()).names().await,
-            ["Rex"],
-            "{name}"
-        );
+        assert_eq!(Store::at(folder).names().await, ["Rex"], "{name}");
     }
 }

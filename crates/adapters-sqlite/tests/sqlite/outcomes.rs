@@ -2,38 +2,36 @@
 
 use crate::{child, prelude::*};
 
-/// Adds pets until one fails. Returns the number of confirmed pets, and the error. Reads go on, and nothing is lost.
-async fn add_until_an_error(store: &Store) -> (usize, StoreFailure) {
+/// Adds pets until one fails with this text. Returns the number of confirmed pets, and the cause. Reads go on, and
+/// nothing is lost.
+async fn add_until_an_error(store: &Store, text: &str) -> (usize, String) {
     let mut confirmed = store.count().await;
-    let failure = loop {
+    let cause = loop {
         let added = store.try_add(&format!("{confirmed} {}", "x".repeat(200)));
         match added.await {
             Ok(_) => confirmed += 1,
-            failed => break add_failure(failed),
+            failed => break assert_fails(failed, text),
         }
     };
     assert_eq!(store.count().await, confirmed);
-    (confirmed, failure)
+    (confirmed, cause)
 }
 
 /// Runs in another process.
 pub(crate) async fn fill_the_disk(path: &Path) {
     let filler = path.with_file_name("filler");
-    fs::write(&filler, vec![0; 1 << 20]).expect("written");
-    let store = Store::on(path, settings());
-    let (confirmed, error) = add_until_an_error(&store).await;
-    let StoreFailure::Unavailable(cause) = error else {
-        panic!("{error:?}")
-    };
-    assert!(cause.to_string().contains("full"), "{cause}");
+    write(&filler, vec![0; 1 << 20]);
+    let store = Store::on(path);
+    let (confirmed, cause) = add_until_an_error(&store, UNAVAILABLE).await;
+    assert!(cause.contains("full"), "{cause}");
     store.close().await;
 
-    let store = Store::on(path, settings());
+    let store = Store::on(path);
     assert_eq!(store.count().await, confirmed, "reads go on after a start");
     store.close().await;
 
-    fs::remove_file(filler).expect("removed");
-    let store = Store::on(path, settings());
+    remove(filler);
+    let store = Store::on(path);
     assert_eq!(store.count().await, confirmed);
     store.add("later").await;
     store.close().await;
@@ -48,13 +46,9 @@ fn a_full_disk_refuses_creates_and_loses_nothing() {
 
 /// Runs in another process.
 pub(crate) async fn add_until_a_write_fails(path: &Path) {
-    let store = Store::on(path, settings());
-    let (confirmed, error) = add_until_an_error(&store).await;
-    assert!(
-        matches!(error, StoreFailure::OutcomeUnknown(_)),
-        "{error:?}"
-    );
-    fs::write(path.with_file_name("confirmed"), confirmed.to_string()).expect("written");
+    let store = Store::on(path);
+    let (confirmed, _) = add_until_an_error(&store, UNKNOWN).await;
+    write(path.with_file_name("confirmed"), confirmed.to_string());
     store.close().await;
 }
 
@@ -66,7 +60,7 @@ async fn a_write_that_fails_loses_no_confirmed_pet() {
     child::run_after(limit, "write error", &path);
     let confirmed = fs::read_to_string(path.with_file_name("confirmed")).expect("read");
     let confirmed = confirmed.parse().expect("a number");
-    let store = Store::at(folder, settings());
+    let store = Store::at(folder);
     // The log has no end of the last transaction.
     assert_eq!(store.count().await, confirmed);
     assert!(confirmed > 100);
@@ -76,19 +70,14 @@ async fn a_write_that_fails_loses_no_confirmed_pet() {
 #[tokio::test]
 async fn a_commit_that_fails_has_an_unknown_outcome_which_is_counted_once() {
     let store = Store::new();
-    sql::execute(
-        &store.path(),
+    store.execute(
         "CREATE TABLE none (id INTEGER PRIMARY KEY);
         CREATE TABLE other (id INTEGER REFERENCES none DEFERRABLE INITIALLY DEFERRED);
         CREATE TRIGGER added AFTER INSERT ON pets BEGIN INSERT INTO other VALUES (1); END;",
     );
-    let error = store.failure_to_add("Rex").await;
-    assert!(
-        matches!(error, StoreFailure::OutcomeUnknown(_)),
-        "{error:?}"
-    );
+    assert_fails(store.try_add("Rex").await, UNKNOWN);
     assert_eq!(store.failures("outcome_unknown"), 1);
-    sql::execute(&store.path(), "DROP TRIGGER added");
+    store.execute("DROP TRIGGER added");
     store.add("Tom").await;
     assert_eq!(store.names().await, ["Tom"]);
 }

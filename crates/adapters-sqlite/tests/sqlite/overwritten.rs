@@ -45,13 +45,12 @@ fn folder_of(path: &Path) -> &Path {
 
 /// Returns a service with many pets in the file, beside the other files of [`OVERWRITES`].
 async fn service() -> Service {
-    let folder = Store::new().close().await;
-    let path = folder.path().join("pets.db");
+    let (folder, path) = closed_file();
     drop(open(&folder.path().join("other.db")));
     let foreign = "PRAGMA journal_mode = WAL; CREATE TABLE pets (id)";
     sql::execute(&folder.path().join("foreign.db"), foreign);
     run("cp pets.db copy.db", folder.path());
-    let store = Store::at(folder, settings());
+    let store = Store::at(folder);
     store.add_many().await;
     run("cp pets.db-wal old.log", folder_of(&path));
     sql::execute(&path, "PRAGMA wal_checkpoint");
@@ -71,11 +70,11 @@ async fn while_the_file_is_overwritten_nothing_is_added_or_looked_up() {
         let path = service.store.path();
         run(script, folder_of(&path));
         service.assert_fails().await;
-        let overwritten = fs::read(&path).expect("read");
-        let log = fs::read(log_of(&path)).expect("read");
+        let overwritten = read(&path);
+        let log = read(log_of(&path));
         let _folder = service.store.close().await;
-        assert!(fs::read(&path).expect("read") == overwritten, "{script}");
-        assert!(fs::read(log_of(&path)).expect("read") == log, "{script}");
+        assert!(read(&path) == overwritten, "{script}");
+        assert!(read(log_of(&path)) == log, "{script}");
     }
 }
 
@@ -93,7 +92,7 @@ async fn a_file_that_got_its_own_content_or_was_vacuumed_is_in_place() {
         "VACUUM",
         "PRAGMA wal_checkpoint(TRUNCATE)",
     ] {
-        sql::execute(&service.store.path(), statement);
+        service.store.execute(statement);
         service.assert_works().await;
     }
 }
@@ -101,13 +100,12 @@ async fn a_file_that_got_its_own_content_or_was_vacuumed_is_in_place() {
 /// SQLite writes this size as 1.
 #[tokio::test]
 async fn the_log_of_a_file_with_pages_of_64_kib_is_checked() {
-    let folder = Store::new().close().await;
-    let path = folder.path().join("pets.db");
+    let (folder, path) = closed_file();
     let enlarge =
         "PRAGMA journal_mode = DELETE; PRAGMA page_size = 65536; VACUUM; PRAGMA journal_mode = WAL";
     sql::execute(&path, enlarge);
     assert_eq!(sql::number(&path, "PRAGMA page_size"), 65536);
-    let service = Service::over(Store::at(folder, settings())).await;
+    let service = Service::over(Store::at(folder)).await;
     run("truncate -s 32 pets.db-wal", folder_of(&path));
     service.assert_fails().await;
 }
@@ -117,7 +115,7 @@ async fn the_log_of_a_file_with_pages_of_64_kib_is_checked() {
 async fn a_store_that_sqlite_restores_into_the_file_is_in_place_after_its_checkpoint() {
     let service = service().await;
     for statement in ["PRAGMA user_version = 7", "PRAGMA wal_checkpoint"] {
-        sql::execute(&service.store.path(), statement);
+        service.store.execute(statement);
         service.assert_works().await;
     }
     run("cp other.db pets.db", folder_of(&service.store.path()));
@@ -137,7 +135,7 @@ async fn after_another_store_was_copied_over_the_file_the_next_start_is_refused(
         // In this process, SQLite still has the state of the file.
         let (_folder, path) = copy_of_crash(&path);
         assert_refused(&path, "is missing, empty or replaced");
-        fs::remove_file(log_of(&path)).expect("moved away");
+        remove(log_of(&path));
         drop(open(&path));
     }
 }
@@ -152,7 +150,7 @@ async fn a_store_that_sqlite_restored_before_a_crash_is_in_place_at_the_next_sta
     assert_refused(&path_changed, "is missing, empty or replaced");
     sql::execute(&path, "VACUUM");
     let (folder, path) = copy_of_crash(&path);
-    let store = Store::at(folder, settings());
+    let store = Store::at(folder);
     assert_eq!(store.count().await, service.store.count().await);
     assert_eq!(sql::number(&path, "PRAGMA user_version"), 7);
 }
@@ -173,14 +171,13 @@ async fn two_stores_and_a_store_and_its_backup_have_different_ids() {
 /// A store of an earlier program gets its id from a migration, while another process may use it.
 #[tokio::test]
 async fn a_store_that_gets_its_id_is_in_place_and_keeps_the_id() {
-    let folder = Store::new().close().await;
-    let path = folder.path().join("pets.db");
+    let (folder, path) = closed_file();
     let set = |id| {
         let statements = format!("PRAGMA user_version = {id}; PRAGMA wal_checkpoint");
         sql::execute(&path, &statements);
     };
     set(0);
-    let store = Store::at(folder, settings());
+    let store = Store::at(folder);
     store.add("Rex").await;
     set(7);
     store.add("Tom").await;

@@ -16,17 +16,15 @@ const MANY: &str = "
 #[tokio::test]
 async fn a_corrupt_page_fails_only_the_reads_that_need_it() {
     let store = Store::new();
-    sql::execute(&store.path(), MANY);
-    let store = Store::at(store.close().await, settings());
+    store.execute(MANY);
+    let store = Store::at(store.close().await);
     // A page in the middle of the table.
     let query = "SELECT pageno FROM dbstat WHERE name = 'pets' AND pagetype = 'leaf' ORDER BY path LIMIT 1 OFFSET 100";
-    sql::overwrite_page(&store.path(), sql::number(&store.path(), query));
+    sql::overwrite_page(&store.path(), store.number(query));
 
     let listed = store.repository.list(None, None, usize::MAX).await;
-    let Err(StoreFailure::Corrupt(cause)) = listed else {
-        panic!("{listed:?}")
-    };
-    assert!(cause.to_string().contains("malformed"), "{cause}");
+    let cause = assert_fails(listed, CORRUPT);
+    assert!(cause.contains("malformed"), "{cause}");
     assert!(store.find(1).await.is_some());
     let available = Some(PetStatus::Available);
     let listed = store.repository.list(available, None, 20).await;
@@ -43,21 +41,18 @@ async fn the_connection_of_a_failed_read_is_replaced() {
     let path = store.path();
     let moved = path.with_extension("moved");
     sql::execute(&path, "ALTER TABLE pets RENAME TO hidden");
-    fs::rename(&path, &moved).expect("renamed");
+    rename(&path, &moved);
     fs::create_dir(&path).expect("created");
     let mut causes = Vec::new();
     // More than there are connections.
     for _ in 0..5 {
         let found = store.try_find(pet.id().get()).await;
-        let Err(StoreFailure::Unavailable(cause)) = found else {
-            panic!("{found:?}")
-        };
-        causes.push(cause.to_string());
+        causes.push(assert_fails(found, UNAVAILABLE));
     }
     let is_replaced = causes.iter().any(|cause| cause.contains(REPLACED));
     assert!(is_replaced, "{causes:?}");
     fs::remove_dir(&path).expect("removed");
-    fs::rename(&moved, &path).expect("renamed");
+    rename(&moved, &path);
     sql::execute(&path, "ALTER TABLE hidden RENAME TO pets");
     assert_eq!(store.find(pet.id().get()).await, Some(pet));
 }
@@ -118,8 +113,8 @@ async fn a_panic_fails_its_batch_and_no_later_read() {
     // More than there are dispatchers.
     for _ in 0..5 {
         let failed = tokio::join!(store.try_find(PANICS), store.try_find(pet.id().get()));
-        assert_unavailable(&failed.0);
-        assert_unavailable(&failed.1);
+        assert_fails(failed.0, UNAVAILABLE);
+        assert_fails(failed.1, UNAVAILABLE);
         assert_eq!(store.find(pet.id().get()).await.as_ref(), Some(&pet));
     }
 }
@@ -134,15 +129,12 @@ async fn a_row_that_is_not_a_pet_is_corrupt() {
     ];
     for ((name, text), number) in bad.into_iter().zip(1..) {
         let insert = format!("INSERT INTO pets VALUES ({number}, {name}, 1, 1, 0)");
-        sql::execute(&store.path(), &insert);
-        let found = store.try_find(number).await;
-        let Err(StoreFailure::Corrupt(cause)) = found else {
-            panic!("{found:?}")
-        };
-        assert!(cause.to_string().contains(text), "{cause}");
+        store.execute(&insert);
+        let cause = assert_fails(store.try_find(number).await, CORRUPT);
+        assert!(cause.contains(text), "{cause}");
     }
     let replacement_character = "INSERT INTO pets VALUES (4, char(65533), 1, 1, 0)";
-    sql::execute(&store.path(), replacement_character);
+    store.execute(replacement_character);
     assert!(store.find(4).await.is_some());
 }
 
@@ -150,12 +142,14 @@ async fn a_row_that_is_not_a_pet_is_corrupt() {
 async fn a_storage_that_can_read_and_write_is_ready() {
     let store = Store::new();
     store.readiness.check().await.expect("ready");
+    let timeout = Duration::from_millis(300);
+    let file = SqliteFile::open(&store.path(), FileUse::Write, timeout);
     let brief = SqliteSettings {
-        timeout: Duration::from_millis(300),
+        timeout,
         ..settings()
     };
-    let other = Store::on(&store.path(), brief);
-    let lock = sql::lock(&store.path());
+    let other = Store::over(file.expect("a file"), brief);
+    let lock = store.lock();
     let unready = other.readiness.check().await;
     unready.expect_err("another process writes");
     drop(lock);
@@ -177,7 +171,7 @@ fn probes_that_wait_occupy_one_thread_even_after_their_clients_have_left() {
     runtime.block_on(async {
         let store = Store::new();
         let pet = store.add("Rex").await;
-        let lock = sql::lock(&store.path());
+        let lock = store.lock();
         let mut waiting = store.readiness.check();
         for probe in [&mut store.readiness.check(), &mut waiting] {
             let ended = timeout(Duration::ZERO, probe).await;

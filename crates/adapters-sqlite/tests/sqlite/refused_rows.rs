@@ -1,5 +1,7 @@
 //! Rows that a trigger of the operator refuses: each fails alone, leaves nothing, and costs no commit of its own.
 
+use animal_store_app::ports::AddPetError;
+
 use crate::{
     group_commit::{begin, release},
     prelude::*,
@@ -7,7 +9,7 @@ use crate::{
 
 /// Returns the number of commits in the log (<https://sqlite.org/fileformat.html#the_write_ahead_log>).
 fn commits(path: &Path) -> usize {
-    let log = fs::read(log_of(path)).expect("a log");
+    let log = read(log_of(path));
     let frames = log[32..].chunks_exact(24 + 4096);
     frames.filter(|frame| frame[4..8] != [0; 4]).count()
 }
@@ -15,16 +17,14 @@ fn commits(path: &Path) -> usize {
 /// Adds pets in one batch, and returns the names of those that were added, in the order of their ids.
 async fn add_in_a_batch(store: &Store, names: &[&str]) -> Vec<String> {
     let commits_before = commits(&store.path());
-    let lock = sql::lock(&store.path());
+    let lock = store.lock();
     let adds = begin(store, names).await;
     let mut added = Vec::new();
     for result in release(lock, adds).await {
         match result {
             Ok(pet) => added.push(pet),
-            failed => match add_failure(failed) {
-                StoreFailure::Unavailable(_) | StoreFailure::Corrupt(_) => {}
-                failure => panic!("{failure:?}"),
-            },
+            Err(AddPetError::Store(StoreFailure::Unavailable(_) | StoreFailure::Corrupt(_))) => {}
+            failed => panic!("{failed:?}"),
         }
     }
     assert_eq!(commits(&store.path()), commits_before + 1, "one commit");
@@ -38,7 +38,7 @@ fn with_trigger(trigger: &str) -> Store {
     let store = Store::new();
     let table = "CREATE TABLE one (id INTEGER PRIMARY KEY); INSERT INTO one VALUES (1)";
     let trigger = format!("{table}; CREATE TRIGGER refusal {trigger}");
-    sql::execute(&store.path(), &trigger);
+    store.execute(&trigger);
     store
 }
 
@@ -105,7 +105,7 @@ async fn a_quota_of_a_trigger_adds_as_many_pets_as_it_permits() {
 async fn equal_idempotency_keys_beside_a_refused_row_add_one_pet() {
     for raise in RAISES {
         let store = that_refuses("AFTER", raise);
-        let lock = sql::lock(&store.path());
+        let lock = store.lock();
         let adds = ["good", "bad", "bad", "good"].map(|name| {
             let repository = Arc::clone(&store.repository);
             tokio::spawn(async move { repository.add(request(name)).await })
@@ -120,7 +120,7 @@ async fn equal_idempotency_keys_beside_a_refused_row_add_one_pet() {
         assert_eq!(replayed, [Some(false), None, None, Some(true)], "{raise}");
         assert_eq!(store.names().await, ["good"], "{raise}");
         let records = "SELECT count(*) FROM idempotency_keys";
-        assert_eq!(sql::number(&store.path(), records), 1, "{raise}");
+        assert_eq!(store.number(records), 1, "{raise}");
     }
 }
 
@@ -129,10 +129,6 @@ async fn a_trigger_that_refuses_a_record_also_refuses_its_pet() {
     let store =
         with_trigger("AFTER INSERT ON idempotency_keys BEGIN INSERT INTO one VALUES (1); END");
     let added = store.repository.add(request("Rex")).await;
-    let failure = add_failure(added.map(|added| added.pet));
-    assert!(
-        matches!(failure, StoreFailure::Unavailable(_)),
-        "{failure:?}"
-    );
+    assert_fails(added, UNAVAILABLE);
     assert_eq!(store.count().await, 0);
 }

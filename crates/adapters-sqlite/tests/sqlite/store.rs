@@ -1,7 +1,6 @@
 //! A storage in a folder of its own.
 
 use std::{
-    fmt::Debug,
     fs,
     os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
@@ -15,13 +14,16 @@ use animal_store_adapters_sqlite::{
 };
 use animal_store_app::{
     IdempotencyKey,
-    ports::{AddPet, AddPetError, PetRepository, Readiness, StoreFailure, StoreResult},
+    ports::{AddPet, AddPetError, PetRepository, Readiness, StoreResult},
     test_support::{api_key_id, join_tasks, pet_named},
 };
 use animal_store_domain::{Pet, PetId};
+use diesel::SqliteConnection;
 use prometheus_client::{encoding::text::encode, registry::Registry};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
+
+use crate::{disk::new_folder, sql};
 
 /// The timeout of the tests that do not wait for it.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
@@ -39,8 +41,19 @@ pub(crate) fn settings() -> SqliteSettings {
 
 /// The path `pets.db` in a folder of its own.
 pub(crate) fn new_path() -> (TempDir, PathBuf) {
-    let folder = TempDir::new().expect("a folder");
-    let path = folder.path().join("pets.db");
+    let folder = new_folder();
+    let path = path_in(&folder);
+    (folder, path)
+}
+
+pub(crate) fn path_in(folder: &TempDir) -> PathBuf {
+    folder.path().join("pets.db")
+}
+
+/// A closed file in a folder of its own.
+pub(crate) fn closed_file() -> (TempDir, PathBuf) {
+    let (folder, path) = new_path();
+    drop(open(&path));
     (folder, path)
 }
 
@@ -71,14 +84,6 @@ pub(crate) fn assert_refused(path: &Path, text: &str) {
         assert!(error.starts_with(&start) && error.contains(text), "{error}");
         assert!(files(path) == before, "the file or the log has changed");
     }
-}
-
-/// Asserts that a call, or the error of one, says that the file is unavailable, so that nothing was changed.
-#[track_caller]
-pub(crate) fn assert_unavailable(result: &dyn Debug) {
-    let text = format!("{result:?}");
-    let has_failed = !text.starts_with("Ok(") && text.contains("Unavailable(");
-    assert!(has_failed, "{text}");
 }
 
 /// Returns the inodes and contents of a file and its log. An empty log is none: SQLite makes one when it reads a file.
@@ -156,11 +161,15 @@ impl Store {
     }
 
     pub(crate) fn with(settings: SqliteSettings) -> Self {
-        Self::at(TempDir::new().expect("a folder"), settings)
+        let (folder, path) = new_path();
+        Self {
+            folder: Some(folder),
+            ..Self::over(open(&path), settings)
+        }
     }
 
-    pub(crate) fn at(folder: TempDir, settings: SqliteSettings) -> Self {
-        let store = Self::on(&folder.path().join("pets.db"), settings);
+    pub(crate) fn at(folder: TempDir) -> Self {
+        let store = Self::on(&path_in(&folder));
         Self {
             folder: Some(folder),
             ..store
@@ -168,9 +177,8 @@ impl Store {
     }
 
     /// Uses a file that another storage may use.
-    pub(crate) fn on(path: &Path, settings: SqliteSettings) -> Self {
-        let file = SqliteFile::open(path, FileUse::Create, settings.timeout);
-        Self::over(file.expect("a file"), settings)
+    pub(crate) fn on(path: &Path) -> Self {
+        Self::over(open(path), settings())
     }
 
     pub(crate) fn over(file: SqliteFile, settings: SqliteSettings) -> Self {
@@ -192,6 +200,21 @@ impl Store {
         self.file.path().to_owned()
     }
 
+    /// Runs statements of another program.
+    pub(crate) fn execute(&self, statements: &str) {
+        sql::execute(self.file.path(), statements);
+    }
+
+    /// Returns the only value that another program reads.
+    pub(crate) fn number(&self, query: &str) -> i64 {
+        sql::number(self.file.path(), query)
+    }
+
+    /// Holds the lock of a process that writes, until it is dropped.
+    pub(crate) fn lock(&self) -> SqliteConnection {
+        sql::lock(self.file.path())
+    }
+
     pub(crate) async fn add(&self, name: &str) -> Pet {
         self.try_add(name).await.expect("added")
     }
@@ -200,11 +223,6 @@ impl Store {
         let repository = Arc::clone(&self.repository);
         let request = AddPet::new(pet_named(name));
         async move { repository.add(request).await.map(|added| added.pet) }
-    }
-
-    /// Tries to add a pet. Returns why it fails.
-    pub(crate) async fn failure_to_add(&self, name: &str) -> StoreFailure {
-        add_failure(self.try_add(name).await)
     }
 
     /// Adds 1000 pets that take several hundred pages.
@@ -259,16 +277,7 @@ impl Store {
     pub(crate) async fn close(self) -> TempDir {
         drop(self.repository);
         self.threads.await.expect("the threads have ended");
-        self.folder
-            .unwrap_or_else(|| TempDir::new().expect("a folder"))
-    }
-}
-
-#[track_caller]
-pub(crate) fn add_failure(added: AddResult) -> StoreFailure {
-    match added {
-        Err(AddPetError::Store(failure)) => failure,
-        other => panic!("{other:?}"),
+        self.folder.unwrap_or_else(new_folder)
     }
 }
 

@@ -2,12 +2,15 @@ use std::{
     cell::{Cell, RefCell},
     collections::VecDeque,
     future::pending,
+    str::FromStr,
     sync::Arc,
     time::Duration,
 };
 
 use animal_store_adapter_kit::queue::{Request, Sender};
 use animal_store_app::ports::StoreFailure;
+use animal_store_test_servers::sample;
+use futures_util::FutureExt;
 use prometheus_client::{encoding::text::encode, registry::Registry};
 use tokio::{sync::watch, task::JoinHandle, time::sleep};
 
@@ -148,17 +151,20 @@ impl World {
     }
 
     /// The value of a metric, without the prefix of its name.
-    pub(super) fn metric(&self, series: &str) -> String {
+    pub(super) fn metric<T: FromStr>(&self, series: &str) -> T {
         let mut text = String::new();
         encode(&mut text, &self.registry).unwrap();
-        let prefix = format!("storage_{series} ");
-        let value = text.lines().find_map(|line| line.strip_prefix(&prefix));
-        value.unwrap().to_owned()
+        sample(&text, &format!("storage_{series}"))
     }
 
     pub(super) fn seconds(&self, name: &str) -> f64 {
-        let sum = self.metric(&format!("{name}_seconds_sum{{kind=\"read\"}}"));
-        sum.parse().unwrap()
+        self.metric(&format!("{name}_seconds_sum{{kind=\"read\"}}"))
+    }
+
+    /// Sends a request that fails at once.
+    pub(super) fn fails_at_once(&self) {
+        let failed = self.send(Answer).now_or_never().expect("at once");
+        assert!(is_unavailable(&failed));
     }
 
     pub(super) fn connected(&self) -> u64 {
