@@ -130,6 +130,23 @@ class DeployScripts(unittest.TestCase):
         self.assertIn("_success 0\n", metrics)
         self.assertIn("_pets 1\n", metrics)
 
+    def test_a_failed_backup_does_not_end_the_warning_of_a_smaller_one(self) -> None:
+        (self.folder / "x").mkdir()
+        large = ("--set", "storage.sqlite.path=large.db")
+        for name in ("a", "b", "c"):
+            self.run_in_folder("animal-store", "pets", "import", "-", "--create", "--name", name, *large)
+        self.run_in_folder(BACKUP, "x", 7, *large, OFFSET=str(-DAY))
+        self.back_up("x", keep=7)
+        for _ in range(2):
+            self.run_in_folder(BACKUP, "x", 7, "--config", "missing.toml", code=1)
+            metrics = (self.folder / "x/animal-store-backup.prom").read_text()
+            self.assertIn("_success 0\n", metrics)
+            self.assertIn("_backup_pets 1\n", metrics)
+            self.assertIn("_previous_pets 3\n", metrics)
+        self.back_up("x", keep=7, days=1)
+        metrics = (self.folder / "x/animal-store-backup.prom").read_text()
+        self.assertIn("_previous_pets 1\n", metrics)
+
     def test_a_number_of_backups_that_is_none_is_refused(self) -> None:
         for keep in ("", "0", "-1", "+2", "07", "two", "2 3", "2\n"):
             self.assertIn("usage: ", self.run_in_folder(BACKUP, "x", keep, code=2))

@@ -140,6 +140,11 @@ impl<R: Request> Takers<R> {
         Taker(Arc::clone(&self.queue))
     }
 
+    /// Whether the sender is dropped.
+    pub fn is_closed(&self) -> bool {
+        self.open.has_changed().is_err()
+    }
+
     /// Waits until the sender is dropped.
     pub async fn closed(&self) {
         // Nothing is sent.

@@ -116,8 +116,7 @@ pub async fn run(
     if command.prints_token() {
         check_output()?;
     }
-    let usage = command.store_use();
-    let keys = open(usage).await?;
+    let keys = open(command.store_use()).await?;
     let store = Arc::clone(&keys.store);
     match command {
         Command::Create(args) => create(args, &keys).await,
@@ -126,9 +125,6 @@ pub async fn run(
         Command::Revoke { id } => revoke(&id, &keys).await,
         Command::Rotate(args) => rotate(&args, &keys).await,
     }?;
-    if usage != StoreUse::Read {
-        tracing::info!(store = keys.place, "the API keys are in this store");
-    }
     confirm_changes(&*keys.store).await
 }
 
@@ -173,13 +169,15 @@ async fn create(args: CreateArgs, keys: &OpenedKeys) -> anyhow::Result<()> {
     let stored = NewToken::new(&token, args.expires_in);
     let issue = IssueApiKey::new(Arc::clone(&keys.store));
     let issued = issue.execute(&key, stored, &keys.operator).await;
-    match issued.map_err(|error| change_error(error, &key.id, "created"))? {
+    let store = &keys.place;
+    match issued.map_err(|error| change_error(error, &key.id, store, "created"))? {
         IssueOutcome::AlreadyRegistered(owner) => {
-            audit(&owner, "API key unchanged: the token was registered before");
+            let unchanged = "API key unchanged: the token was registered before";
+            audit(&owner, store, unchanged);
         }
-        IssueOutcome::Added if args.token_stdin => audit(&key, "API key registered"),
+        IssueOutcome::Added if args.token_stdin => audit(&key, store, "API key registered"),
         IssueOutcome::Added => {
-            audit(&key, "API key created");
+            audit(&key, store, "API key created");
             print_token(&key, &token)?;
             let others = issue.same_label(&key).await;
             warn_of_same_label(&key, &others);
@@ -203,8 +201,8 @@ async fn revoke(id: &str, keys: &OpenedKeys) -> anyhow::Result<()> {
     let id = parse_id(id)?;
     let revoke = RevokeApiKey::new(Arc::clone(&keys.store));
     let revoked = revoke.execute(&id, &keys.operator).await;
-    let revoked = revoked.map_err(|error| change_error(error, &id, "revoked"))?;
-    audit(&revoked, "API key revoked");
+    let revoked = revoked.map_err(|error| change_error(error, &id, &keys.place, "revoked"))?;
+    audit(&revoked, &keys.place, "API key revoked");
     Ok(())
 }
 
@@ -215,9 +213,15 @@ async fn rotate(args: &RotateArgs, keys: &OpenedKeys) -> anyhow::Result<()> {
     let rotate = RotateApiKey::new(Arc::clone(&keys.store));
     let rotated = rotate.execute(&id, stored, args.grace, &keys.operator);
     let rotated = rotated.await;
-    let rotated = rotated.map_err(|error| change_error(error, &id, "rotated"))?;
+    let store = &keys.place;
+    let rotated = rotated.map_err(|error| change_error(error, &id, store, "rotated"))?;
     let old_token_ends = time(rotated.old_tokens_end);
-    write_audit_event(&rotated.key, "API key rotated", Some(&old_token_ends));
+    write_audit_event(
+        &rotated.key,
+        store,
+        "API key rotated",
+        Some(&old_token_ends),
+    );
     print_token(&rotated.key, &token)?;
     if !args.grace.is_zero() {
         tracing::info!(
@@ -230,32 +234,45 @@ async fn rotate(args: &RotateArgs, keys: &OpenedKeys) -> anyhow::Result<()> {
 }
 
 /// Writes the audit event of a change. Scripts take the id of the key from it.
-pub fn audit(key: &ApiKey, change: &str) {
-    write_audit_event(key, change, None);
+pub fn audit(key: &ApiKey, store: &str, change: &str) {
+    write_audit_event(key, store, change, None);
 }
 
-fn write_audit_event(key: &ApiKey, change: &str, old_token_ends: Option<&str>) {
+fn write_audit_event(key: &ApiKey, store: &str, change: &str, old_token_ends: Option<&str>) {
     tracing::info!(
         target: AuditEntry::LOG_TARGET,
         api_key = key.id.as_str(),
         api_key_label = key.label.as_str(),
         scopes = key.scopes.to_string(),
         old_token_ends,
+        store,
         "{change}"
     );
 }
 
-/// Converts an error. After an unknown outcome, both the audit event and the error message name the key.
-fn change_error(error: ApiKeyChangeError, id: &ApiKeyId, change: &str) -> anyhow::Error {
-    if !matches!(
-        error,
-        ApiKeyChangeError::Store(StoreFailure::OutcomeUnknown(_))
-    ) {
-        return error.into();
-    }
-    let api_key = id.as_str();
-    tracing::warn!(target: AuditEntry::LOG_TARGET, api_key, "outcome unknown: the API key may have been {change}");
-    anyhow::Error::new(error).context(format!("API key {id}"))
+/// Converts an error. A refusal names the store: it can be the wrong one. After an unknown outcome, both the audit event
+/// and the error message name the key.
+fn change_error(
+    error: ApiKeyChangeError,
+    id: &ApiKeyId,
+    store: &str,
+    change: &str,
+) -> anyhow::Error {
+    let context = match error {
+        ApiKeyChangeError::Refused(_) => store.to_owned(),
+        ApiKeyChangeError::Store(StoreFailure::OutcomeUnknown(_)) => {
+            let api_key = id.as_str();
+            tracing::warn!(
+                target: AuditEntry::LOG_TARGET,
+                api_key,
+                store,
+                "outcome unknown: the API key may have been {change}"
+            );
+            format!("API key {id}")
+        }
+        ApiKeyChangeError::Store(_) => return error.into(),
+    };
+    anyhow::Error::new(error).context(context)
 }
 
 /// Parses the id of a key. clap does not do this, because its error would repeat the text, which can be a token.

@@ -81,6 +81,7 @@ impl NewBackup {
     /// If the file cannot be read, the backup cannot be written, or it has fewer pets than the file had.
     pub async fn vacuum_from(&self, file: SqliteFile) -> Result<i64, SqliteFileError> {
         let path = self.path();
+        let source_path = file.path().to_owned();
         let write = move || {
             file::create(&path)?;
             let path = path
@@ -108,7 +109,10 @@ impl NewBackup {
         let written = spawn_blocking(write)
             .await
             .unwrap_or_else(|panic| Err(Problem::Unavailable(panic.to_string())));
-        written.map_err(|problem| problem.at(&self.target))
+        written.map_err(|problem| match problem {
+            Problem::Corrupt(_) => problem.at(&source_path),
+            _ => problem.at(&self.target),
+        })
     }
 
     /// Writes the backup to the disk, as one file, and gives it its name. No connection to it may be open.

@@ -143,16 +143,21 @@ fn log(path: &Path) -> Finding {
 
 async fn pages(file: &SqliteFile) -> Finding {
     let subject = "sqlite.pages";
-    let advice = "restore a backup, or save what can be read with animal-store copy, animal-store pets export, or sqlite3 .dump";
     let session = Session::new(file);
     let check = session.read(|connection| text(connection, CHECK));
     match timeout(CHECK_LIMIT, check).await {
         Ok(Ok(result)) if result == "ok" => Finding::ok(subject, "all pages are valid"),
         Ok(Ok(problems)) => {
             let problems: Vec<_> = problems.lines().take(MAX_LINES).collect();
+            let advice = "restore a backup, or save what can be read with animal-store copy, or as \
+                          docs/operations/sqlite.md says";
             Finding::error(subject, problems.join("; "), advice)
         }
-        Ok(Err(error)) => Finding::error(subject, error.to_string(), advice),
+        // It says what to do.
+        Ok(Err(error)) => {
+            let advice = "resolve this, and repeat the command";
+            Finding::error(subject, error.to_string(), advice)
+        }
         Err(_) => {
             let found = format!("not all were read within {} seconds", CHECK_LIMIT.as_secs());
             Finding::unknown(subject, found, "run PRAGMA quick_check with sqlite3")

@@ -70,8 +70,8 @@ pub(crate) enum Problem {
     )]
     Migration(String),
     #[error(
-        "the file is damaged ({0}): restore a backup, or save what can be read with \
-         animal-store copy, animal-store pets export, or sqlite3 .dump"
+        "the file is damaged ({0}): restore a backup, or save what can be read with animal-store copy, or as \
+         docs/operations/sqlite.md says"
     )]
     Corrupt(String),
     #[error("another process has locked the file: end it, or try again later")]

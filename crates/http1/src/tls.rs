@@ -50,7 +50,7 @@ pub(crate) async fn accept(
         end = slot.ended() => Err(io::Error::other(end)),
     };
     stream.inspect_err(|error| {
-        let client = slot.peer().map(display);
+        let client = slot.peer().map(|peer| display(peer.ip()));
         let refused = error.get_ref().and_then(|cause| cause.downcast_ref());
         if let Some(Error::InvalidCertificate(reason)) = refused
             && identity.admits_warning(reason)

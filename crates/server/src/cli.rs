@@ -31,7 +31,7 @@ use animal_store_settings::{SettingsError, parsers::duration};
 use animal_store_telemetry::{CommandLog, stderr};
 use anyhow::{bail, ensure};
 use clap::{
-    CommandFactory, Parser, Subcommand,
+    CommandFactory, FromArgMatches, Parser, Subcommand,
     error::{ContextKind, ContextValue, ErrorKind},
 };
 use clap_complete::Shell;
@@ -111,7 +111,7 @@ enum ConfigCommand {
 
 /// Runs the command that the process was started with.
 pub fn run() -> ExitCode {
-    let cli = Cli::try_parse().unwrap_or_else(|error| without_values(error).exit());
+    let cli = parse().unwrap_or_else(|error| without_values(error).exit());
     // A core dump would have the tokens and the private keys. Lowering a limit needs no permission.
     let _ = setrlimit(Resource::CORE, 0, 0);
     match execute(cli.command.unwrap_or(Command::Serve), &cli.options) {
@@ -126,6 +126,23 @@ pub fn run() -> ExitCode {
             ExitCode::from(if is_invalid { 2 } else { 1 })
         }
     }
+}
+
+fn parse() -> Result<Cli, clap::Error> {
+    let matches = command_line(Cli::command()).try_get_matches()?;
+    Cli::from_arg_matches(&matches)
+}
+
+/// Completes the command line: the help of `copy` does not list the options that it refuses.
+fn command_line(mut command: clap::Command) -> clap::Command {
+    // Adds the options of every command to its subcommands.
+    command.build();
+    command.mut_subcommand("copy", |copy| {
+        copy.mut_args(|option| {
+            let is_refused = option.is_global_set();
+            option.hide(is_refused)
+        })
+    })
 }
 
 /// Hides what an error repeats, except the name of an option: it can be a secret in the wrong place.
@@ -185,7 +202,7 @@ fn execute(command: Command, options: &Options) -> anyhow::Result<()> {
         Command::Completions { shell } => {
             let mut script = Vec::new();
             // The completions name every command: those of `help` would repeat them.
-            let mut command = Cli::command().disable_help_subcommand(true);
+            let mut command = command_line(Cli::command().disable_help_subcommand(true));
             clap_complete::generate(shell, &mut command, "animal-store", &mut script);
             print(script)
         }

@@ -102,6 +102,10 @@ impl<S: Session> Dispatcher<S> {
                 return;
             };
             self.turn = None;
+            // At its end, the process can close the connection first.
+            if queue.is_closed() {
+                return;
+            }
             self.log_lost(&reason);
         }
     }

@@ -2,11 +2,16 @@
 
 mod world;
 
-use std::{future::pending, time::Duration};
+use std::{future::pending, sync::Mutex, time::Duration};
 
 use animal_store_app::ports::StoreFailure;
 use futures_util::FutureExt;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep, timeout},
+};
+use tracing::subscriber::set_default;
+use tracing_subscriber::fmt::MakeWriter;
 
 use self::world::*;
 use super::watch_over;
@@ -138,6 +143,28 @@ async fn a_dispatcher_ends_with_its_senders_even_while_it_connects() {
             &metrics.unavailable,
         ];
         assert_eq!(counts.map(Count::get), [0; 3]);
+    }
+}
+
+/// The end of a process closes connections.
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_ends_is_lost_unless_the_sender_is_dropped() {
+    static END: Notify = Notify::const_new();
+    for (is_dropped, warnings) in [(false, 1), (true, 0)] {
+        let log: &Mutex<Vec<u8>> = Box::leak(Box::default());
+        let subscriber = tracing_subscriber::fmt().with_writer(move || log.make_writer());
+        let _guard = set_default(subscriber.finish());
+        let mut world = World::start(Reads, 1, &[Ends(&END), Hangs]);
+        world.send(Answer).await.unwrap();
+        END.notify_one();
+        if is_dropped {
+            drop(world.sender);
+            world.dispatchers.remove(0).await.unwrap();
+        } else {
+            sleep(A_MOMENT).await;
+        }
+        let log = String::from_utf8(log.lock().unwrap().clone()).unwrap();
+        assert_eq!(log.matches("was lost").count(), warnings, "{log}");
     }
 }
 

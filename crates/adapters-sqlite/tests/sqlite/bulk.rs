@@ -139,3 +139,18 @@ async fn a_backup_replaces_no_file_and_leaves_nothing_if_it_fails_or_is_dropped(
     assert_eq!(files_in(folder.path()), ["backup.db"]);
     assert_eq!(fs::read_to_string(&target).expect("read"), "other");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_of_a_damaged_file_names_that_file() {
+    let (storage, file, _folder) = new_storage();
+    storage.add_pets(stored_pets([3])).await.expect("added");
+    let source = file.path();
+    sql::execute(source, "PRAGMA wal_checkpoint");
+    sql::overwrite_root(source, "pets");
+    let (_folder, target) = new_backup();
+    let backup = NewBackup::create(&target).expect("a backup");
+    let written = backup.vacuum_from(file.clone()).await;
+    let error = written.expect_err("damaged").to_string();
+    let start = format!("{}: the file is damaged", source.display());
+    assert!(error.starts_with(&start), "{error}");
+}

@@ -94,6 +94,9 @@ async fn a_damaged_file_has_at_most_ten_lines_of_problems() {
     let pages = assert_finding(&found, "sqlite.pages", Error, "");
     assert!(pages.found.split("; ").count() <= 10, "{pages:?}");
     assert!(!pages.found.contains('\n'), "{pages:?}");
+    let advice = "restore a backup";
+    let shown = format!("{pages:?}");
+    assert_eq!(shown.matches(advice).count(), 1, "{shown}");
 }
 
 #[tokio::test]

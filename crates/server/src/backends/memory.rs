@@ -99,7 +99,9 @@ impl PetsBackend for MemoryPetsConfig {
     }
 
     async fn migrate(&self, _: bool) -> anyhow::Result<Vec<String>> {
-        bail!("storage.backend is memory, which has no schema")
+        bail!(UsageError(
+            "storage.backend is memory, which has no schema".to_owned()
+        ))
     }
 }
 

@@ -32,7 +32,7 @@ pub(super) struct Options {
     /// Same as --set http.listen=ADDRESS.
     #[arg(long, global = true, value_name = "ADDRESS")]
     listen: Option<String>,
-    /// Keeps pets and API keys in memory: same as --set storage.backend=memory --set keys.backend=memory before others.
+    /// Sets storage.backend and keys.backend to memory, unless --set sets them.
     #[arg(long, global = true)]
     memory: bool,
     /// Prints the API key that the first start creates, although standard error is not a terminal.

@@ -115,12 +115,17 @@ impl FileStart<'_> {
         };
         let token = ApiToken::from_random(&random_bits()?);
         if let Some(key) = self.add_first(&token).await? {
-            audit(&key, "API key created");
+            audit(&key, &self.store_name(), "API key created");
             return self.print_or_revoke(quickstart, &key, &token).await;
         }
         self.check_keys().await?;
         let advice = format!("To create an API key: {}", self.create_command());
         quickstart.print(&self.notice(&advice), None).await
+    }
+
+    /// Returns the name of the store, as in the audit events of commands.
+    fn store_name(&self) -> String {
+        format!("sqlite {}", self.path.display())
     }
 
     /// Adds a key if none was ever added.
@@ -153,7 +158,7 @@ impl FileStart<'_> {
             RevokeApiKey::new(self.store.clone())
                 .execute(&key.id, &operator())
                 .await?;
-            audit(key, "API key revoked");
+            audit(key, &self.store_name(), "API key revoked");
         }
         printed
     }

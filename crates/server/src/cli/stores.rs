@@ -33,8 +33,10 @@ pub(super) async fn keys(
     let open = async |usage| {
         let mut access = Access::of_command(usage);
         let store = config.backend().open_store(&mut access).await?;
-        let store =
-            store.context("keys.backend is memory: the API keys are set by keys.memory.tokens")?;
+        let store = store.ok_or_else(|| {
+            let reason = "keys.backend is memory: the API keys are set by keys.memory.tokens";
+            UsageError(reason.to_owned())
+        })?;
         Ok(OpenedKeys {
             store,
             place: config.backend().administered_place(),

@@ -68,8 +68,8 @@ fn a_command_is_refused_for_the_settings_that_it_uses_only() {
         // The source of API keys can be the storage.
         ("storage.backend=disk", [1, 2, 2, 2, 2]),
         ("storage.backend=postgres", [1, 2, 2, 2, 2]),
-        // No store in memory can be exported.
-        ("http.listen=0.0.0.0:80 --memory", [1, 2, 1, 0, 2]),
+        // Another process cannot read a store in memory.
+        ("http.listen=0.0.0.0:80 --memory", [1, 2, 2, 0, 2]),
     ] {
         let run = |command| {
             let program = Program::bare().set("management.listen", "127.0.0.1:1");

@@ -154,7 +154,7 @@ fn a_command_that_cannot_be_executed_is_refused() {
     store.keys(&rotate).assert_lacks(&key.token);
     assert_eq!(store.list_keys(), before);
     let memory = Program::with_key().args("keys list").run();
-    memory.assert_refused(1, &["keys.backend is memory"]);
+    memory.assert_refused(2, &["keys.backend is memory"]);
 }
 
 /// The token of the new key is printed: it could not be used otherwise.
@@ -203,6 +203,7 @@ fn a_token_that_cannot_be_shown_is_not_made_and_an_output_that_cannot_be_written
 #[test]
 fn each_change_names_its_store_and_equal_labels_and_a_rotation_the_end_of_the_old_token() {
     let store = Store::sqlite();
+    let own = format!("sqlite {}", store.path());
     let created = store.keys("create --create --label shop");
     let id = NewKey::printed(&created).id;
     let again = store.keys("create --label shop");
@@ -222,16 +223,19 @@ fn each_change_names_its_store_and_equal_labels_and_a_rotation_the_end_of_the_ol
     let help = store.keys("rotate --help");
     help.assert_has("--grace 0s").assert_has("24 hours");
     for exited in [created, again, rotated, rotated_at_once, revoked] {
-        assert_eq!(store_of(&exited), format!("sqlite {}", store.path()));
+        assert_eq!(store_of(&exited), own);
+    }
+    for refused in ["revoke unknown", "rotate unknown"] {
+        let reason = format!("{own}: no API key has the id unknown");
+        store.keys(refused).assert_refused(1, &[&reason]);
     }
     let redis = RedisServer::start();
     let store = store_of(&keys(&redis, "create --label x").run());
     assert!(store.starts_with("redis "), "{store}");
 }
 
-/// Returns the store that a command names.
+/// Returns the store that the audit event of a command names.
 #[track_caller]
 fn store_of(exited: &Exited) -> String {
-    let event = logged(exited, "message", "the API keys are in this store");
-    text(&event, "store")
+    text(&audited(exited), "store")
 }

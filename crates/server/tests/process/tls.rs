@@ -123,7 +123,7 @@ fn clients_need_a_certificate_of_an_authority_and_those_that_are_refused_are_one
     // Both authorities have one name, and different keys.
     events.retain(|event| event["reason"].to_string().contains("BadSignature"));
     assert_eq!(events.len(), 1, "{exited:?}");
-    assert_eq!(events[0]["level"], "WARN");
+    assert_members(&events[0], &json!({"level": "WARN", "client": "127.0.0.1"}));
 }
 
 #[test]

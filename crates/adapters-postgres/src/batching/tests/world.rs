@@ -12,7 +12,11 @@ use animal_store_app::ports::StoreFailure;
 use animal_store_test_servers::sample;
 use futures_util::FutureExt;
 use prometheus_client::{encoding::text::encode, registry::Registry};
-use tokio::{sync::watch, task::JoinHandle, time::sleep};
+use tokio::{
+    sync::{Notify, watch},
+    task::JoinHandle,
+    time::sleep,
+};
 
 use super::super::{Affected, Connected, Executed, Failure, Session, batching};
 use crate::{
@@ -42,6 +46,8 @@ pub(super) enum Attempt {
     Hangs,
     Panics,
     Succeeds,
+    /// It succeeds, and the connection ends when it is told.
+    Ends(&'static Notify),
 }
 
 /// A request, by the end of its batch.
@@ -57,7 +63,7 @@ pub(super) enum Ask {
 }
 
 pub(super) use Ask::{Answer, Hang, Panic, Refuse, Spoil};
-pub(super) use Attempt::{Fails, Hangs, Panics, Succeeds};
+pub(super) use Attempt::{Ends, Fails, Hangs, Panics, Succeeds};
 pub(super) use Purpose::{Creates, Reads};
 
 impl Request for Ask {
@@ -77,6 +83,10 @@ impl Session for Fake {
             Some(Fails) => Err(ConnectionError::Closed),
             Some(Hangs) => pending().await,
             Some(Panics) => panic!("the test wants it"),
+            Some(Ends(end)) => Ok(Connected {
+                session: Self,
+                task: ConnectionTask::new(end.notified().map(Ok), Arc::default()),
+            }),
             Some(Succeeds) | None => Ok(Connected {
                 session: Self,
                 task: ConnectionTask::new(pending(), Arc::default()),
