@@ -19,7 +19,7 @@ fn migrate(url: &str) {
 #[test]
 fn a_failed_migrate_names_the_reason() {
     let memory = Program::new().args("migrate").run();
-    memory.assert_error(1, &["storage.backend is memory, which has no schema"]);
+    memory.assert_error(2, &["storage.backend is memory, which has no schema"]);
     let url = "postgres://store:top-secret@127.0.0.1:1/store";
     let unavailable = Program::with_postgres(url).args("migrate").run();
     unavailable.assert_code(1).assert_has("refused");

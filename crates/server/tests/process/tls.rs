@@ -171,7 +171,5 @@ fn a_failed_handshake_is_logged_and_the_end_of_the_certificate_is_in_the_metrics
     let expiry = "animal_store_http_tls_certificate_expiry_timestamp_seconds";
     assert_eq!(metric(running.management_address(), expiry), 67_090_118_400);
     let event = running.wait_for_event("TLS handshake failed");
-    assert_members(&event, &json!({"level": "DEBUG"}));
-    let client = event["client"].as_str().expect("an address");
-    assert!(client.starts_with("127.0.0.1:"), "{event}");
+    assert_members(&event, &json!({"level": "DEBUG", "client": "127.0.0.1"}));
 }
