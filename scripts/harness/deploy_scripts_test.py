@@ -156,6 +156,12 @@ class DeployScripts(unittest.TestCase):
             (self.folder / name).mkdir()
             self.assertIn(f"{name}\n", self.run_in_folder(REHEARSE, name, code=1))
 
+    def test_a_damaged_backup_is_named(self) -> None:
+        (self.folder / "x").mkdir()
+        damaged = self.folder / "x/animal-store-20200101T000000Z.db"
+        damaged.write_text("no database")
+        self.assertIn(f"x/{damaged.name} cannot be read\n", self.run_in_folder(REHEARSE, "x", code=1))
+
     def test_secrets_are_created_in_a_folder_of_any_name(self) -> None:
         for name in (*NAMES, "with a slash/"):
             with self.subTest(name):
