@@ -106,7 +106,11 @@ impl FaultProxy {
             state.refusing = true;
             state.holding = None;
         }
-        self.stop_listening();
+        if let Some(listener) = self.listener.take() {
+            // The thread checks the state when a client connects.
+            let _ = TcpStream::connect(self.address);
+            listener.join().expect("the thread does not panic");
+        }
         self.cut();
     }
 
@@ -135,14 +139,6 @@ impl FaultProxy {
                 shared.connect(client, server);
             }
         }));
-    }
-
-    fn stop_listening(&mut self) {
-        if let Some(listener) = self.listener.take() {
-            // The thread checks the state when a client connects.
-            let _ = TcpStream::connect(self.address);
-            listener.join().expect("the thread does not panic");
-        }
     }
 }
 

@@ -15,18 +15,26 @@ async fn the_error_of_a_task_names_it_and_the_reason() {
     assert!(message(panicked).starts_with("the HTTP server stopped unexpectedly: "));
 }
 
+/// Tasks that do not end by themselves.
+fn tasks() -> Tasks {
+    Tasks {
+        api: tokio::spawn(pending()),
+        management: None,
+        writer: None,
+        api_keys: Vec::new(),
+    }
+}
+
 #[tokio::test]
 async fn a_panic_of_the_writer_during_the_shutdown_is_an_error() {
     for (writer, fails) in [
         (tokio::spawn(async { panic!("on purpose") }), true),
         (tokio::spawn(async {}), false),
     ] {
-        let api = tokio::spawn(async { Ok(()) });
         let mut tasks = Tasks {
-            api,
-            management: None,
+            api: tokio::spawn(async { Ok(()) }),
             writer: Some(writer),
-            api_keys: Vec::new(),
+            ..tasks()
         };
         let error = tasks.complete().await.map_err(|error| format!("{error:#}"));
         let expected = "the writer of the storage stopped unexpectedly: ";
@@ -37,27 +45,22 @@ async fn a_panic_of_the_writer_during_the_shutdown_is_an_error() {
 #[tokio::test]
 async fn a_task_that_ends_without_a_shutdown_is_reported() {
     let failed = tokio::spawn(async { Err(io::Error::other("a worker thread has ended")) });
-    for (management, writer, expected) in [
+    let management = Tasks {
+        management: Some(failed),
+        ..tasks()
+    };
+    let writer = Tasks {
+        writer: Some(tokio::spawn(async {})),
+        ..tasks()
+    };
+    for (mut tasks, expected) in [
         (
-            None,
-            Some(tokio::spawn(async {})),
-            "the writer of the storage stopped unexpectedly",
-        ),
-        (
-            Some(failed),
-            None,
+            management,
             "the management server failed: a worker thread has ended",
         ),
+        (writer, "the writer of the storage stopped unexpectedly"),
     ] {
-        let mut tasks = Tasks {
-            api: tokio::spawn(pending()),
-            management,
-            writer,
-            api_keys: Vec::new(),
-        };
-        assert_eq!(
-            format!("{:#}", tasks.stopped_unexpectedly().await),
-            expected
-        );
+        let error = tasks.stopped_unexpectedly().await;
+        assert_eq!(format!("{error:#}"), expected);
     }
 }

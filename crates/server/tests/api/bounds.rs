@@ -32,10 +32,6 @@ fn a_reader_of_large_lists_makes_room_for_others() {
     assert_eq!(refused(), readers.len());
 }
 
-const CLIENT: Ipv4Addr = Ipv4Addr::LOCALHOST;
-const OTHER_CLIENT: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
-const PROXY: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);
-
 /// Asserts that a client is served while others, which read none of their responses, have every connection.
 fn assert_served_beside(client: Ipv4Addr, request: &str) {
     let app = TestApp::start_with(&[
@@ -53,7 +49,7 @@ fn assert_served_beside(client: Ipv4Addr, request: &str) {
         reader.assert_response_begins();
     }
 
-    let mut new = RawConnection::open_unbuffered(app.address, OTHER_CLIENT);
+    let mut new = RawConnection::open_unbuffered(app.address, [127, 0, 0, 2].into());
     new.send(get("/v1/pets"));
     new.response().assert_status(200);
     let samples = Samples::read(&app);
@@ -67,7 +63,10 @@ fn if_no_client_reads_its_responses_a_new_one_is_served() {
     let file = "GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n";
     let refused = "GET /v1/pets HTTP/1.1\r\nHost: a\r\n\r\n";
     thread::scope(|scope| {
-        for (client, request) in [(CLIENT, file), (CLIENT, refused), (PROXY, file)] {
+        // The last one is a trusted proxy.
+        let client = Ipv4Addr::LOCALHOST;
+        let proxy = Ipv4Addr::new(127, 0, 0, 3);
+        for (client, request) in [(client, file), (client, refused), (proxy, file)] {
             scope.spawn(move || assert_served_beside(client, request));
         }
     });

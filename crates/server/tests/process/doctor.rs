@@ -85,16 +85,27 @@ fn a_store_on_another_machine_without_checked_tls_is_a_finding_and_a_warning_of_
 fn a_dependency_that_is_unavailable_does_not_hide_the_other_one() {
     let postgres = PostgresServer::start();
     let redis = RedisServer::start();
-    let doctor = |postgres: &str, redis: &str| program(postgres, redis).args("doctor").run();
-    let exited = doctor("postgres://127.0.0.1:1/store", &redis.url());
-    assert_verdict(&exited, "postgres.connection", "error");
-    assert_verdict(&exited, "redis.connection", "ok");
-    assert_verdict(exited.assert_code(1), "redis.persistence", "error");
-
-    let exited = doctor(&postgres.url(), "redis://127.0.0.1:1");
-    assert_verdict(&exited, "redis.connection", "error");
-    assert_verdict(&exited, "postgres.connection", "ok");
-    assert_verdict(exited.assert_code(1), "postgres.durability", "error");
+    for (postgres, redis, down, up, unsafe_setting) in [
+        (
+            "postgres://127.0.0.1:1/store",
+            &*redis.url(),
+            "postgres.connection",
+            "redis.connection",
+            "redis.persistence",
+        ),
+        (
+            &postgres.url(),
+            "redis://127.0.0.1:1",
+            "redis.connection",
+            "postgres.connection",
+            "postgres.durability",
+        ),
+    ] {
+        let exited = program(postgres, redis).args("doctor").run();
+        assert_verdict(&exited, down, "error");
+        assert_verdict(&exited, up, "ok");
+        assert_verdict(exited.assert_code(1), unsafe_setting, "error");
+    }
 }
 
 #[test]

@@ -26,13 +26,6 @@ fn examples() -> Vec<Example> {
     blocks("sh").into_iter().map(example).collect()
 }
 
-/// Returns whether a line equals the shown line. A `…` at the end matches any text.
-fn is_shown(line: &str, shown: &str) -> bool {
-    shown
-        .strip_suffix('…')
-        .map_or(line == shown, |start| line.starts_with(start))
-}
-
 #[track_caller]
 fn assert_shows(example: &Example, output: &str) {
     let Example { command, shown } = example;
@@ -45,10 +38,11 @@ fn assert_shows(example: &Example, output: &str) {
     assert_eq!(body, shown_body, "{command}");
     assert_eq!(head.lines().next(), shown_head.lines().next(), "{command}");
     for shown in shown_head.lines() {
-        assert!(
-            head.lines().any(|line| is_shown(line, shown)),
-            "{command}\nno {shown:?} in\n{head}"
-        );
+        // A `…` at the end matches any text.
+        let start = shown.strip_suffix('…');
+        let is_shown = |line: &str| start.map_or(line == shown, |start| line.starts_with(start));
+        let is_found = head.lines().any(is_shown);
+        assert!(is_found, "{command}\nno {shown:?} in\n{head}");
     }
 }
 

@@ -223,19 +223,10 @@ fn each_change_names_its_store_and_equal_labels_and_a_rotation_the_end_of_the_ol
     let help = store.keys("rotate --help");
     help.assert_has("--grace 0s").assert_has("24 hours");
     for exited in [created, again, rotated, rotated_at_once, revoked] {
-        assert_eq!(store_of(&exited), own);
+        assert_eq!(audited(&exited)["store"], own);
     }
     for refused in ["revoke unknown", "rotate unknown"] {
         let reason = format!("{own}: no API key has the id unknown");
         store.keys(refused).assert_refused(1, &[&reason]);
     }
-    let redis = RedisServer::start();
-    let store = store_of(&keys(&redis, "create --label x").run());
-    assert!(store.starts_with("redis "), "{store}");
-}
-
-/// Returns the store that the audit event of a command names.
-#[track_caller]
-fn store_of(exited: &Exited) -> String {
-    text(&audited(exited), "store")
 }

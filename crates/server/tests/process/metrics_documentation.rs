@@ -12,15 +12,10 @@ fn row(family: &str) -> String {
     let (name, help) = help.split_once(' ').expect("a name and a help");
     let (kind, samples) = samples.split_once('\n').expect("a type and samples");
     let kind = kind.strip_prefix(name).expect("the same name");
-    let first = samples.lines().find_map(|line| line.split_once('{'));
-    let names = first
-        .map_or("", |(_, labels)| labels)
-        .split("\",")
-        .filter_map(|label| Some(label.split_once('=')?.0));
-    let labels: Vec<_> = names
-        .filter(|name| *name != "le")
-        .map(|name| format!(" `{name}`"))
-        .collect();
+    let first = samples.split(['{', '}']).nth(1).unwrap_or_default();
+    let labels = first.split("\",").filter_map(|label| label.split_once('='));
+    let names = labels.map(|(name, _)| name).filter(|name| *name != "le");
+    let labels: Vec<_> = names.map(|name| format!(" `{name}`")).collect();
     let suffix = if kind == " counter" { "_total" } else { "" };
     format!(
         "| `{name}{suffix}` |{kind} |{} | {} |",

@@ -66,13 +66,6 @@ impl Reloaded {
         request.send().assert_status(status);
     }
 
-    /// A list that a page of the shop requests.
-    #[track_caller]
-    fn list_of_page(&self) -> Response {
-        let list = self.client.request("GET", "/v1/pets");
-        list.header("Origin", SHOP).send()
-    }
-
     /// Stops the program, and asserts the ids of the requests that it has logged.
     #[track_caller]
     fn assert_logged(self, ids: &[&str]) -> Exited {
@@ -109,7 +102,8 @@ fn a_reload_changes_the_settings_that_no_other_source_outranks() {
 fn limits_of_rates_and_origins_are_reloaded_and_an_equal_limit_keeps_its_state() {
     let mut reloaded = Reloaded::start(Program::with_key(), "");
     let assert_allowed = |reloaded: &Reloaded, policy, origin| {
-        let list = reloaded.list_of_page();
+        let list = reloaded.client.request("GET", "/v1/pets");
+        let list = list.header("Origin", SHOP).send();
         list.assert_status(200)
             .assert_header("RateLimit-Policy", policy)
             .assert_header("Access-Control-Allow-Origin", origin);

@@ -87,12 +87,11 @@ fn the_program_works_before_during_and_after_an_expansion_by_a_newer_program() {
 /// The file has a pet of each status and an API key, and `Bella` was created with the idempotency key `before`.
 #[test]
 fn the_file_of_a_release_is_read_with_its_pets_its_keys_and_its_retries() {
-    const RELEASED: &str = include_str!("upgrades/released-0.1.0.sql");
-    const TOKEN_OF_RELEASE: &str = "animalstore_0I1EjIDClsiviW445dqRpKN8dtk7rnzaynyIar1JdgD33l7Iq";
     let store = Store::sqlite();
-    store.execute(RELEASED);
+    store.execute(include_str!("upgrades/released-0.1.0.sql"));
     let mut running = store.with_own_keys().start();
-    let client = HttpClient::new(running.address()).with_token(TOKEN_OF_RELEASE);
+    let token = "animalstore_0I1EjIDClsiviW445dqRpKN8dtk7rnzaynyIar1JdgD33l7Iq";
+    let client = HttpClient::new(running.address()).with_token(token);
     let retry = client
         .request("POST", "/v1/pets")
         .json(r#"{"name":"Bella","categoryId":1}"#)

@@ -15,11 +15,8 @@ fn a_server_ends_with_the_test_process_and_leaves_no_files() {
     static SERVER: LazyLock<PostgresServer> = LazyLock::new(PostgresServer::start);
     const CHILD: &str = "TEST_SERVERS_CHILD";
     if env::var_os(CHILD).is_some() {
-        println!(
-            "\nport {}\nfolder {}",
-            SERVER.port(),
-            SERVER.socket_directory().display()
-        );
+        let folder = SERVER.socket_directory().display();
+        println!("\nserver {} {folder}", SERVER.port());
         SERVER.sql("SELECT pg_sleep(1000)");
     }
     let name = thread::current()
@@ -32,19 +29,15 @@ fn a_server_ends_with_the_test_process_and_leaves_no_files() {
         .stdout(Stdio::piped())
         .spawn()
         .expect("it runs");
-    let mut lines = BufReader::new(child.stdout.take().expect("a pipe"))
-        .lines()
-        .map_while(Result::ok);
-    let mut value = |name| {
-        lines
-            .find_map(|line| Some(line.strip_prefix(name)?.to_owned()))
-            .expect("the line")
-    };
-    let port = value("port ").parse::<u16>().expect("a number");
-    let folder = value("folder ");
+    let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    let mut lines = lines.map_while(Result::ok);
+    let server = lines.find_map(|line| Some(line.strip_prefix("server ")?.to_owned()));
+    let server = server.expect("the line");
+    let (port, folder) = server.split_once(' ').expect("two values");
+    let address = format!("127.0.0.1:{port}");
 
     child.kill().expect("it still runs");
     child.wait().expect("the process exits");
 
-    wait_until(|| TcpStream::connect(("127.0.0.1", port)).is_err() && !Path::new(&folder).exists());
+    wait_until(|| TcpStream::connect(&address).is_err() && !Path::new(folder).exists());
 }
