@@ -197,7 +197,7 @@ fn an_import_that_cannot_begin_is_refused() {
     let (input, _writer) = open_input(array);
     let refused = import(&store, "x").standard_input(input).run();
     refused.assert_refused(1, &["a JSON array", "a pet per line", "jq -c '.[]'"]);
-    assert!(!store.has_file());
+    assert!(!Path::new(&store.path()).exists());
     for line in ["pets import - --name x", "pets export", "backup x"] {
         let refused = Program::with_key().args(line).run();
         refused.assert_refused(2, &["storage.backend is memory"]);

@@ -2,10 +2,6 @@
 
 use crate::prelude::*;
 
-fn list(address: SocketAddr) -> Response {
-    HttpClient::new(address).with_token(TOKEN).get("/v1/pets")
-}
-
 fn create(address: SocketAddr) -> Response {
     create_request(address, "Rex").send()
 }
@@ -58,7 +54,8 @@ fn an_unavailable_postgresql_is_a_503_until_it_is_available() {
     let mut running = Program::with_postgres(&server.url()).start();
     let address = running.address();
     let management = running.management();
-    for response in [list(address), create(address), management.get("/ready")] {
+    let list = running.client().get("/v1/pets");
+    for response in [list, create(address), management.get("/ready")] {
         response.assert_status(503);
     }
     management.get("/live").assert_status(200);
@@ -69,7 +66,7 @@ fn an_unavailable_postgresql_is_a_503_until_it_is_available() {
 
     server.start_again();
     running.wait_until_ready();
-    wait_until(|| list(address).status == 200);
+    wait_until(|| status(address, TOKEN) == 200);
     wait_until(|| create(address).status == 201);
     server.stop();
     running.wait_for_warning("a connection to PostgreSQL was lost");
@@ -117,7 +114,7 @@ fn the_documented_permissions_are_enough() {
         let created = keyed_create_request(address, "1", "Rex").send();
         created.assert_status(201);
     }
-    list(address).assert_status(200);
+    assert_eq!(status(address, TOKEN), 200);
     wait_until(|| database.sql("SELECT count(*) FROM idempotency_keys") == "0");
     running.wait_until_ready();
 }

@@ -89,11 +89,6 @@ impl Store {
         format!("{}[keys]\n{keys}\n", lines.concat())
     }
 
-    /// Whether the SQLite file exists.
-    pub(crate) fn has_file(&self) -> bool {
-        Path::new(&self.path()).exists()
-    }
-
     /// Executes SQL in the store.
     #[track_caller]
     pub(crate) fn execute(&self, sql: &str) {
