@@ -81,18 +81,3 @@ async fn whatever_the_user_of_the_instances_locks_a_key_can_be_revoked() {
     keys.add(&["key"]).await;
     assert!(keys.list_uses().await.expect("uses").last.is_empty());
 }
-
-/// A lock that the owner of the tables holds ends the wait of the record.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_revocation_whose_record_has_to_wait_is_done() {
-    let (keys, database) = new_keys().await;
-    keys.add(&["key"]).await;
-    let session = SqlSession::of(&database).await;
-    session
-        .run("BEGIN; LOCK TABLE api_key_changes IN SHARE MODE")
-        .await;
-    let store = api_key_store(endpoint(database.url()), few_seconds());
-    store.revoke("key").await;
-    assert!(keys.list().await.expect("list").is_empty());
-    session.run("ROLLBACK").await;
-}

@@ -4,8 +4,6 @@ use animal_store_adapters_sqlite::SqliteFileError;
 
 use crate::{prelude::*, store::open_in_each_way};
 
-const NEWER: &str = "a newer program has made changes that this one cannot work with";
-
 const ALL: [&str; 3] = ["0001expand", "0002expand", "0003expand"];
 
 #[test]
@@ -54,29 +52,30 @@ fn assert_pending(opened: Result<SqliteFile, SqliteFileError>) {
 }
 
 #[test]
-fn an_expansion_by_a_newer_program_is_accepted_and_another_change_is_not() {
-    let (_folder, path) = closed_file();
+fn an_expansion_by_a_newer_program_is_accepted_and_another_layout_is_refused_unchanged() {
+    let (folder, path) = closed_file();
     let record = "INSERT INTO __diesel_schema_migrations (version) VALUES ('9998expand')";
     sql::execute(&path, record);
     assert!(open_in_each_way(&path).iter().all(Result::is_ok));
-    let contract = "UPDATE __diesel_schema_migrations SET version = '9999contract'
-        WHERE version = '9998expand'";
-    sql::execute(&path, contract);
-    assert_refused(&path, &format!("{NEWER}: 9999contract;"));
-    // A pending migration is not run.
-    let pending = "DELETE FROM __diesel_schema_migrations WHERE version LIKE '0001%'";
-    sql::execute(&path, pending);
-    assert_refused(&path, NEWER);
-}
-
-#[test]
-fn a_file_of_an_older_layout_is_refused_and_not_changed() {
-    let (folder, path) = closed_file();
-    let statements = "PRAGMA journal_mode = DELETE;
-        DELETE FROM __diesel_schema_migrations WHERE version <> '0001expand';
-        UPDATE __diesel_schema_migrations SET version = '0001_expand_create_tables'";
-    sql::execute(&path, statements);
-    assert_refused(&path, "a program from before version 0.1.0 made the tables");
+    for (change, text) in [
+        (
+            "UPDATE __diesel_schema_migrations SET version = '9999contract' WHERE version = '9998expand'",
+            "a newer program has made changes that this one cannot work with: 9999contract;",
+        ),
+        // A pending migration is not run.
+        (
+            "DELETE FROM __diesel_schema_migrations WHERE version LIKE '0001%'",
+            "a newer program has made changes that this one cannot work with: 9999contract;",
+        ),
+        (
+            "PRAGMA journal_mode = DELETE; DELETE FROM __diesel_schema_migrations;
+            INSERT INTO __diesel_schema_migrations (version) VALUES ('0001_expand_create_tables')",
+            "a program from before version 0.1.0 made the tables",
+        ),
+    ] {
+        sql::execute(&path, change);
+        assert_refused(&path, text);
+    }
     assert_refused(&path, "pets export");
     assert_eq!(files_in(folder.path()), ["pets.db"]);
 }
