@@ -3,7 +3,7 @@
 use crate::prelude::*;
 
 #[test]
-fn every_request_is_one_line() {
+fn every_request_is_one_line_also_one_that_is_refused_below_the_application() {
     let mut running = Program::with_key().start();
     let client = running.client();
     for method in ["GET", "HEAD"] {
@@ -16,7 +16,18 @@ fn every_request_is_one_line() {
         request.send().assert_status(200);
     }
 
-    let lines = running.terminate().requests();
+    let mut connection = RawConnection::open(running.address());
+    connection.send("GET / HTTP/1.1\r\n\r\n");
+    connection.response().assert_status(400);
+    connection.assert_closed();
+
+    let exited = running.terminate();
+    let refused = exited.events_of("request refused");
+    assert_members(
+        only(&refused),
+        &json!({"status": 400, "client": "127.0.0.1"}),
+    );
+    let lines = exited.requests();
     assert_eq!(lines.len(), 2, "{lines:#?}");
     for (line, method) in lines.iter().zip(["GET", "HEAD"]) {
         let expected = json!({
@@ -26,20 +37,6 @@ fn every_request_is_one_line() {
         assert_members(line, &expected);
         assert!(line["microseconds"].as_u64() > Some(1) && line["bytes"].is_u64());
     }
-}
-
-#[test]
-fn a_request_that_is_refused_below_the_application_is_one_line() {
-    let mut running = Program::with_key().start();
-    let mut connection = RawConnection::open(running.address());
-    connection.send("GET / HTTP/1.1\r\n\r\n");
-    connection.response().assert_status(400);
-    connection.assert_closed();
-
-    let exited = running.terminate();
-    let lines = exited.events_of("request refused");
-    assert_members(only(&lines), &json!({"status": 400, "client": "127.0.0.1"}));
-    assert!(exited.requests().is_empty(), "{exited:?}");
 }
 
 #[test]
