@@ -14,7 +14,7 @@ use actix_http::{
     header::CONNECTION,
 };
 use actix_service::Service;
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::codec::{Decoder, Encoder};
 
@@ -228,10 +228,12 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Exchange<T> {
         if body.len() > copied && body.is_unique() {
             self.slot.hold(body.len());
         }
-        body.advance(copied);
+        let rest = body.split_off(copied);
+        // A body that is copied as a whole is freed.
+        drop(body);
         self.wire.write(&bytes).await?;
         drop(bytes);
-        self.wire.write(&body).await?;
+        self.wire.write(&rest).await?;
         self.slot.release();
         Ok(())
     }

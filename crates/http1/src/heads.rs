@@ -24,6 +24,9 @@ const MAX_TARGET_BYTES: usize = 8 * 1024;
 /// Maximum length of a method in bytes. A longer one is a 501 (RFC 9112, section 3).
 const MAX_METHOD_BYTES: usize = 32;
 
+/// A longer head does not share its buffer with what follows it: the buffer is freed with the request.
+const MAX_SHARED_BYTES: usize = 4 * 1024;
+
 /// What arrives where a head is expected.
 pub(crate) enum Head {
     Request(Request),
@@ -66,6 +69,9 @@ impl HeadDecoder {
             Err(_) => return Some(Head::Refused(StatusCode::BAD_REQUEST)),
         };
         let length = received - buffer.len();
+        if length > MAX_SHARED_BYTES {
+            *buffer = BytesMut::from(&buffer[..]);
+        }
         match refusal.or_else(|| refusal_of_head(&request, length)) {
             None => Some(Head::Request(request)),
             Some(status) => Some(Head::Refused(status)),
@@ -200,6 +206,20 @@ mod tests {
         let mut buffer = BytesMut::from((head.to_owned() + &later).as_str());
         let decoded = HeadDecoder::default().decode(&mut Codec::default(), &mut buffer);
         assert!(matches!(decoded, Some(Head::Request(_))));
+    }
+
+    #[tokio::test(flavor = "local")]
+    async fn what_follows_a_long_head_does_not_keep_its_buffer() {
+        let head = format!(
+            "GET / HTTP/1.1\r\nHost: a\r\nA: {}\r\n\r\n",
+            "x".repeat(MAX_SHARED_BYTES)
+        );
+        let mut buffer = BytesMut::with_capacity(MAX_HEAD_BYTES);
+        buffer.extend_from_slice((head + "GET /").as_bytes());
+        let decoded = HeadDecoder::default().decode(&mut Codec::default(), &mut buffer);
+        assert!(matches!(decoded, Some(Head::Request(_))));
+        assert_eq!(&buffer[..], b"GET /");
+        assert!(buffer.capacity() < MAX_SHARED_BYTES);
     }
 
     #[test]

@@ -25,6 +25,10 @@ use crate::connection::Stage;
 #[cfg(target_os = "linux")]
 const MAX_NOT_SENT: u32 = 16 * 1024;
 
+/// Size of the buffer for bytes that were not read yet; it is larger if a body can be. Without it, the kernel buffers more
+/// for a client that sends while its response waits. Accepted sockets inherit it.
+const MIN_NOT_READ: usize = 16 * 1024;
+
 /// Length of the queue of connections that are not accepted yet. The system may have a lower maximum. If the queue is
 /// full, a client retries after a second.
 const BACKLOG: i32 = 4096;
@@ -55,12 +59,7 @@ impl HttpListener {
     /// # Errors
     /// If it cannot be bound.
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
-        let socket = TcpListener::bind(address)?;
-        Ok(Self {
-            address: socket.local_addr()?,
-            socket,
-            is_inherited: false,
-        })
+        Self::new(TcpListener::bind(address)?, false)
     }
 
     /// A socket that the process that started this one keeps: connections wait in it for the next process.
@@ -75,18 +74,28 @@ impl HttpListener {
                 "the socket does not listen",
             ));
         }
+        Self::new(socket, true)
+    }
+
+    /// Bounds the bytes in the sockets of connections: some connect before the service has started.
+    fn new(socket: TcpListener, is_inherited: bool) -> io::Result<Self> {
+        let options = SockRef::from(&socket);
+        #[cfg(target_os = "linux")]
+        options.set_tcp_notsent_lowat(MAX_NOT_SENT)?;
+        options.set_recv_buffer_size(MIN_NOT_READ)?;
         Ok(Self {
             address: socket.local_addr()?,
             socket,
-            is_inherited: true,
+            is_inherited,
         })
     }
 
-    /// Sets the options of the socket. An inherited one keeps the length of its queue.
-    pub(crate) fn prepare(&self) -> io::Result<()> {
+    /// Prepares the socket for bodies of this size. An inherited one keeps the length of its queue.
+    pub(crate) fn prepare(&self, max_body_bytes: usize) -> io::Result<()> {
         let options = SockRef::from(&self.socket);
-        #[cfg(target_os = "linux")]
-        options.set_tcp_notsent_lowat(MAX_NOT_SENT)?;
+        if max_body_bytes > MIN_NOT_READ {
+            options.set_recv_buffer_size(max_body_bytes)?;
+        }
         self.socket.set_nonblocking(true)?;
         if self.is_inherited {
             Ok(())
@@ -189,7 +198,7 @@ mod tests {
         let inherited = HttpListener::inherited(TcpListener::bind(address).expect("a free port"))
             .expect("it listens");
         for (listener, accepted) in [(bound, 3), (inherited, 0)] {
-            listener.prepare().expect("a socket that listens");
+            listener.prepare(0).expect("a socket that listens");
             let clients = [(); 3]
                 .map(|()| TcpStream::connect(listener.address).expect("a place in the queue"));
             let (sender, mut receiver) = channel(clients.len());
@@ -210,21 +219,22 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_bounds_the_bytes_that_are_not_sent_whether_it_is_inherited_or_not() {
+    fn a_listener_bounds_the_bytes_in_its_sockets_whether_it_is_inherited_or_not() {
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
         let bound = HttpListener::bind(address).expect("a free port");
         let socket = TcpListener::bind(address).expect("a free port");
         let inherited = HttpListener::inherited(socket).expect("it listens");
         for (listener, is_inherited) in [(bound, false), (inherited, true)] {
             assert_eq!(listener.is_inherited, is_inherited);
-            listener.prepare().expect("a socket that listens");
+            let options = SockRef::from(&listener.socket);
             #[cfg(target_os = "linux")]
-            assert_eq!(
-                SockRef::from(&listener.socket)
-                    .tcp_notsent_lowat()
-                    .expect("an option"),
-                16_384
-            );
+            assert_eq!(options.tcp_notsent_lowat().expect("an option"), 16_384);
+            let not_read = || options.recv_buffer_size().expect("an option");
+            let small = not_read();
+            // Linux doubles it for what it needs itself.
+            assert!([16_384, 2 * 16_384].contains(&small), "{small}");
+            listener.prepare(32_768).expect("a socket that listens");
+            assert_eq!(not_read(), 2 * small);
         }
     }
 }

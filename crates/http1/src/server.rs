@@ -66,7 +66,7 @@ impl HttpServer {
             > + 'static,
         B: MessageBody + 'static,
     {
-        listener.prepare()?;
+        listener.prepare(settings.limits.max_body_bytes)?;
         let (stage, stages) = watch::channel(Stage::Serving);
         let mut inboxes = Vec::new();
         for index in 0..settings.limits.running_workers() {

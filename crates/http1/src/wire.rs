@@ -97,7 +97,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Wire<T> {
         self.connection.unless_ended(self.stream.shutdown()).await?;
         let mut dropped = self.buffer.len();
         while (is_unread || dropped > 0) && dropped < MAX_DROPPED_BYTES {
-            self.buffer.clear();
+            self.buffer = BytesMut::new();
             match self.read().await? {
                 0 => break,
                 count => dropped += count,
