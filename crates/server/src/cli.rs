@@ -19,7 +19,7 @@ mod quickstart;
 mod serve;
 mod stores;
 
-use std::{env, process::ExitCode, time::Duration};
+use std::{env, io, process::ExitCode, time::Duration};
 
 use animal_store_adapters_cli::{
     ClosedOutput, UsageError, backup::BackupArgs, copy::CopyArgs, doctor::DoctorArgs, keys, pets,
@@ -35,7 +35,12 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 use clap_complete::Shell;
+use nix::libc::SIGXFSZ;
 use rlimit::{Resource, setrlimit};
+use tokio::{
+    runtime::Builder,
+    signal::unix::{SignalKind, signal},
+};
 
 use self::{
     command::{block_on, move_pets},
@@ -111,9 +116,9 @@ enum ConfigCommand {
 
 /// Runs the command that the process was started with.
 pub fn run() -> ExitCode {
+    avoid_core_dumps();
+    let _ = outlive_full_files();
     let cli = parse().unwrap_or_else(|error| without_values(error).exit());
-    // A core dump would have the tokens and the private keys. Lowering a limit needs no permission.
-    let _ = setrlimit(Resource::CORE, 0, 0);
     match execute(cli.command.unwrap_or(Command::Serve), &cli.options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is::<ClosedOutput>() => ExitCode::FAILURE,
@@ -143,6 +148,21 @@ fn command_line(mut command: clap::Command) -> clap::Command {
             option.hide(is_refused)
         })
     })
+}
+
+/// A core dump would have the tokens and the private keys. With a limit of 1 byte, Linux writes no file, and starts no
+/// program of `core_pattern`, which gets a dump with a limit of 0. A hard limit of 0 stays: raising it needs a permission.
+fn avoid_core_dumps() {
+    let _ = setrlimit(Resource::CORE, 1, 1);
+}
+
+/// Handles SIGXFSZ, which would end the process at a limit of the size of files (`ulimit -f`): the write fails instead.
+fn outlive_full_files() -> io::Result<()> {
+    let runtime = Builder::new_current_thread().enable_io().build()?;
+    let _entered = runtime.enter();
+    // The handler stays when the runtime ends.
+    let _ = signal(SignalKind::from_raw(SIGXFSZ))?;
+    Ok(())
 }
 
 /// Hides what an error repeats, except the name of an option: it can be a secret in the wrong place.

@@ -1,9 +1,8 @@
 //! `animal-store pets export`: writes the pets to a file or to standard output.
 
 use std::{
-    fs::{File, Permissions},
+    fs::File,
     io::{self, Write},
-    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf, absolute},
     sync::Arc,
     time::Instant,
@@ -25,7 +24,7 @@ use crate::{
 /// Arguments of `pets export`.
 #[derive(Debug, Args)]
 pub struct ExportArgs {
-    /// File to create; -: standard output.
+    /// File to create, with mode 0600; -: standard output.
     #[arg(value_name = "FILE", default_value = "-")]
     output: PathBuf,
 }
@@ -65,15 +64,12 @@ fn finish(file: NamedTempFile, path: &Path, folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Creates a file with a temporary name in the folder of the export, so that a file with its final name is complete. If
-/// it is dropped, it is deleted.
+/// Creates a file with mode 0600 and a temporary name in the folder of the export, so that a file with its final name is
+/// complete. If it is dropped, it is deleted.
 fn partial_file(path: &Path, folder: &Path) -> io::Result<NamedTempFile> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    // The umask removes some of these permissions.
-    let mode = Permissions::from_mode(0o666);
     tempfile::Builder::new()
         .prefix(&format!(".{name}.partial-"))
-        .permissions(mode)
         .tempfile_in(folder)
 }
 

@@ -1,4 +1,4 @@
-//! Limits of the process: a limit of open files that is too low for `http.max_connections`, and core dumps.
+//! Limits of the process: of open files, of the size of files, and of core dumps.
 
 use crate::prelude::*;
 
@@ -73,7 +73,19 @@ fn a_limit_that_is_too_low_for_any_connection_ends_the_start() {
     exited.assert_code(1).assert_has(reason);
 }
 
-/// A core dump would have tokens and private keys.
+#[test]
+fn a_file_that_may_not_grow_refuses_creates_and_does_not_end_the_service() {
+    let store = Store::sqlite();
+    let program = store.program();
+    let mut running = program.run_by_shell(r#"ulimit -f 300; exec "$@""#).start();
+    let address = running.address();
+    let mut creates = (0..1000).map(|_| create_request(address, "Rex").send().status);
+    assert!(creates.any(|status| status == 503));
+    assert_eq!(status(address, TOKEN), 200);
+    running.terminate().assert_code(0);
+}
+
+/// A core dump would have tokens and private keys. A program of `core_pattern` gets one despite a limit of 0.
 #[test]
 fn no_core_dump_is_written_whatever_the_limit_was() {
     let script = r#"ulimit -S -c "$(ulimit -H -c)" && exec "$@""#;
@@ -83,5 +95,5 @@ fn no_core_dump_is_written_whatever_the_limit_was() {
     let mut lines = limits.lines();
     let core = lines.find_map(|line| line.strip_prefix("Max core file size"));
     let core: Vec<_> = core.expect("a limit").split_whitespace().collect();
-    assert_eq!(core[..2], ["0", "0"], "{limits}");
+    assert_eq!(core[..2], ["1", "1"], "{limits}");
 }
