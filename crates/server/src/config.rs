@@ -17,7 +17,10 @@ mod stores;
 #[cfg(test)]
 mod tests;
 
-use std::{net::SocketAddr, path::Path};
+use std::{
+    net::{IpAddr, SocketAddr},
+    path::Path,
+};
 
 use animal_store_adapter_kit::{Believed, object_to_readers};
 use animal_store_adapters_http::ApiSettings;
@@ -32,7 +35,7 @@ pub(crate) use self::{
 };
 use self::{
     api_keys::require_tokens,
-    http::{HttpConfig, open_tls},
+    http::{HttpConfig, open_tls, read_listen},
     service::TracesConfig,
 };
 pub use self::{service::ShutdownConfig, storage::StorageConfig, stores::Stores};
@@ -91,6 +94,14 @@ impl Config {
     /// # Errors
     /// All errors.
     pub fn load(sources: &Sources) -> Result<Self, SettingsError> {
+        SCHEMA.read(sources).open(|values| {
+            require_two_addresses(values);
+            Self::read(values)
+        })
+    }
+
+    /// The same for a process that was passed a socket, which replaces `http.listen`.
+    pub(crate) fn load_with_socket(sources: &Sources) -> Result<Self, SettingsError> {
         SCHEMA.read(sources).open(Self::read)
     }
 
@@ -125,6 +136,26 @@ impl Config {
     pub(crate) fn is_unencrypted(&self, address: SocketAddr) -> bool {
         !address.ip().is_loopback() && self.tls.is_none() && self.http.proxies.is_empty()
     }
+}
+
+/// Requires that the process can bind both addresses.
+fn require_two_addresses(values: &mut Values) {
+    let api = read_listen(values);
+    let management = read_management(values);
+    values.require(
+        management.is_none_or(|management| !is_shared(api, management)),
+        &["management.listen", "http.listen"],
+        "must be another address than http.listen",
+    );
+}
+
+/// Whether only one socket can listen at two addresses.
+fn is_shared(one: SocketAddr, other: SocketAddr) -> bool {
+    let hosts = [one.ip().to_canonical(), other.ip().to_canonical()];
+    let is_one_family = hosts[0].is_ipv4() == hosts[1].is_ipv4();
+    let is_one_host = hosts[0] == hosts[1] || hosts.iter().any(IpAddr::is_unspecified);
+    // 0: a free port.
+    one.port() == other.port() && one.port() != 0 && is_one_family && is_one_host
 }
 
 /// Reads the sources for a command that uses some sections. All are checked, and no file is opened but that of the

@@ -64,14 +64,20 @@ impl Values {
         let path = self.text(name).to_owned();
         self.judge(Path::new(&path), has_secrets);
         let content = read_text(Path::new(&path));
-        // A URL can contain a password.
-        let named = if path.contains("://") {
-            "a URL, not a file"
-        } else {
-            &path
-        };
-        let content =
-            content.map_err(|error| format!("names {named}, which cannot be read: {error}"));
+        let content = content.map_err(|error| {
+            if is_path(&path) {
+                format!("names {path}, which cannot be read: {error}")
+            } else {
+                format!("names a file that cannot be read: {error}")
+            }
+        });
         self.check(name, content)
     }
+}
+
+/// Whether a text is a path. Any other can be the secret itself, or a URL with a password.
+fn is_path(text: &str) -> bool {
+    let path = Path::new(text);
+    let is_absolute = path.is_absolute() && !text.contains("//");
+    is_absolute || path.exists()
 }

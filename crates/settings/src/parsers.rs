@@ -4,7 +4,7 @@ use std::{
     fmt::Display, net::SocketAddr, ops::RangeInclusive, path::PathBuf, str::FromStr, time::Duration,
 };
 
-/// A value, or what is expected in its place, as in `must be …, not "value"`.
+/// A value, or what is expected in its place, as in `must be …`.
 pub type Parsed<T> = Result<T, String>;
 
 /// Parses a text, and requires of the value what its type does not.
@@ -29,12 +29,18 @@ pub fn address(text: &str) -> Parsed<SocketAddr> {
     address(text)
 }
 
-/// Parses a path, which may not be empty.
+/// Returns whether an error must not show a text that is set in a wrong place: a URL can contain a password, and a text of
+/// several lines a private key.
+pub(crate) fn can_be_secret(text: &str) -> bool {
+    text.contains("://") || text.contains('\n')
+}
+
+/// Parses a path.
 ///
 /// # Errors
 /// What is expected.
 pub fn path(text: &str) -> Parsed<PathBuf> {
-    if text.is_empty() {
+    if text.is_empty() || can_be_secret(text) {
         Err("the path of a file".to_owned())
     } else {
         Ok(text.into())

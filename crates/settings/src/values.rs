@@ -9,7 +9,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::{
     Schema, SettingsError,
-    parsers::Parsed,
+    parsers::{Parsed, can_be_secret},
     schema::{file_setting, section_of},
 };
 
@@ -164,7 +164,11 @@ impl Values {
         match parse(text.trim()) {
             Ok(value) => value,
             Err(expected) => {
-                let reason = format!("must be {expected}, not {text:?}");
+                let reason = if can_be_secret(text) {
+                    format!("must be {expected}")
+                } else {
+                    format!("must be {expected}, not {text:?}")
+                };
                 self.reject(name, reason);
                 let setting = self.schema.find(name);
                 let setting = setting.expect("the setting exists");

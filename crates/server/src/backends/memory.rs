@@ -18,8 +18,9 @@ use super::{Access, ApiKeys, ApiKeysBackend, Backend, PetsBackend, Storage, read
 
 pub(crate) const SETTINGS: &[Setting] = &[Setting::secret(
     TOKENS,
-    "Tokens of the API keys: a list, or a text with commas. Required by the backend `memory`, unless \
-     `http.listen` is a loopback address: one is then generated, and printed on a terminal or with `--print-key`.",
+    "Tokens of the API keys: a list, or a text with commas, in an order that stays. Required by the backend \
+     `memory`, unless `http.listen` is a loopback address: one is then generated, and printed on a terminal or with \
+     `--print-key`.",
 )];
 
 /// The setting of the tokens.
@@ -58,7 +59,13 @@ impl MemoryApiKeysConfig {
         for (token, number) in tokens.iter().zip(1..) {
             let parsed = ApiToken::parse(token.clone())
                 .map_err(|error| format!("contains an invalid token, number {number}: {error}"));
-            values.check(TOKENS, parsed);
+            let parsed = values.check(TOKENS, parsed);
+            if parsed.is_some_and(|token| token.is_short()) {
+                let warning = format!(
+                    "contains a token, number {number}, that has fewer than 22 characters and can be guessed"
+                );
+                values.warn(TOKENS, &warning);
+            }
         }
         Self { tokens }
     }

@@ -45,7 +45,15 @@ async fn serve(options: &Options, socket: Option<HttpListener>) -> anyhow::Resul
     signals.listen_for_reloads()?;
     // Again at each SIGHUP.
     let loaded = options.clone();
-    let load = move || Config::load(&loaded.sources()?);
+    let has_socket = socket.is_some();
+    let load = move || {
+        let sources = loaded.sources()?;
+        if has_socket {
+            Config::load_with_socket(&sources)
+        } else {
+            Config::load(&sources)
+        }
+    };
     let config = tokio::select! {
         biased;
         _ = signals.first() => return Ok(()),

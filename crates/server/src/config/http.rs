@@ -134,11 +134,16 @@ pub(crate) struct HttpConfig {
 impl HttpConfig {
     pub(super) fn read(values: &mut Values) -> Self {
         Self {
-            listen: values.get("http.listen", address),
+            listen: read_listen(values),
             api: read_api(values),
             tls: read_tls(values),
         }
     }
+}
+
+/// Returns the address of the API, unless a socket replaces it.
+pub(super) fn read_listen(values: &mut Values) -> SocketAddr {
+    values.get("http.listen", address)
 }
 
 fn read_api(values: &mut Values) -> ApiSettings {

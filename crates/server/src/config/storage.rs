@@ -37,7 +37,8 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting::new(
         RETENTION,
         "24h",
-        "Time from the first create for which an `Idempotency-Key` prevents a second pet.",
+        "Time from the first create for which an `Idempotency-Key` prevents a second pet, by the store's clock: it must \
+         not jump ahead by more.",
     ),
 ];
 

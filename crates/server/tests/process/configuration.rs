@@ -20,10 +20,13 @@ fn a_flag_overrides_the_environment_which_overrides_a_file_which_overrides_a_def
         .file("animal-store.toml", file)
         .env("ANIMAL_STORE_HTTP__MAX_IN_FLIGHT", "4")
         .env("ANIMAL_STORE_HTTP__MAX_BODY_BYTES", "4000")
-        .env("ANIMAL_STORE_KEYS__MEMORY__TOKENS", "a-secret-token")
+        .env(
+            "ANIMAL_STORE_KEYS__MEMORY__TOKENS",
+            "a-secret-token-of-the-tests",
+        )
         .args("check-config --set http.max_body_bytes=5000")
         .run();
-    exited.assert_lacks("a-secret-token");
+    exited.assert_lacks("a-secret-token-of-the-tests");
     for (key, value) in [
         ("http.max_connections", "10000 # default"),
         ("http.workers", "3 # animal-store.toml, line 2"),

@@ -22,7 +22,7 @@ pub(crate) use self::{
 };
 
 /// The API key of [`Program::with_key`].
-pub(crate) const TOKEN: &str = "process-token-1";
+pub(crate) const TOKEN: &str = "process-token-of-the-tests";
 
 /// A timeout of PostgreSQL, and a lease of cached API keys, that do not expire on a busy machine.
 pub(crate) const LONG_TIMEOUT: &str = "30s";

@@ -68,6 +68,9 @@ fn a_socket_is_served_in_place_of_the_configured_address_and_passed_on_without_a
     // A connection that waits between two processes is served by the second.
     let client = HttpClient::new(address).with_token(TOKEN);
     let mut waiting = client.request("GET", "/v1/pets").begin();
-    let _second = with_socket(&socket).start();
+    // `http.listen` is not bound, so that `management.listen` can be the same.
+    let shared = SocketAddr::from(([127, 9, 9, 9], taken.port())).to_string();
+    let second = with_socket(&socket).set("http.listen", &shared);
+    let _second = second.set("management.listen", &shared).start();
     waiting.response().assert_status(200);
 }

@@ -4,8 +4,7 @@ use std::io::ErrorKind;
 
 use crate::{prelude::*, quickstart};
 
-pub(crate) const GET: &str =
-    "GET /v1/pets HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer process-token-1\r\n\r\n";
+pub(crate) const GET: &str = "GET /v1/pets HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer process-token-of-the-tests\r\n\r\n";
 
 /// A program with TLS, with the API key [`TOKEN`](crate::program::TOKEN), and its certificates in its working
 /// directory.

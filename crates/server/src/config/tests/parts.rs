@@ -44,14 +44,19 @@ fn tokens_are_a_list_and_a_url_can_contain_commas() {
     let config = config(&[
         POSTGRES[0],
         ("storage.postgres.url", "postgres://shop:a,b@db/animals"),
-        ("keys.memory.tokens", "a, b,,"),
+        ("keys.memory.tokens", "0123456789012345678901, b,,"),
     ]);
     let ApiKeysConfig::Memory(memory::MemoryApiKeysConfig { tokens }) = &config.stores.api_keys
     else {
         panic!("{:?}", config.stores.api_keys)
     };
     let tokens: Vec<_> = tokens.iter().map(ExposeSecret::expose_secret).collect();
-    assert_eq!(tokens, ["a", "b"]);
+    assert_eq!(tokens, ["0123456789012345678901", "b"]);
+    let warnings = config.values.warnings();
+    assert!(
+        matches!(&warnings[..], [short] if short.contains("number 2, that has fewer than 22")),
+        "{warnings:?}"
+    );
     let place = config.stores.pets.backend().place();
     assert_eq!(place, "postgres db:5432/animals");
 }

@@ -89,8 +89,12 @@ fn an_invalid_value_is_one_error_whatever_the_backend_is() {
         ),
         (
             "storage.sqlite.path",
-            &[""],
-            "must be the path of a file, not \"\"",
+            &[
+                "",
+                "postgres://shop:top-secret@db",
+                "-----BEGIN\ntop-secret",
+            ],
+            "must be the path of a file",
         ),
         (
             "storage.postgres.migrate",
@@ -160,11 +164,11 @@ fn an_invalid_value_is_one_error_whatever_the_backend_is() {
                 "localhost:4318",
                 "ftp://a/",
                 "http://user@a/",
-                "http://:password@a/",
-                "http://a/?key=b",
+                "http://:top-secret@a/",
+                "http://a/?key=top-secret",
                 "http://a/#b",
             ],
-            "must be a URL such as http://127.0.0.1:4318/v1/traces, without user, password, query and fragment, not",
+            "must be a URL such as http://127.0.0.1:4318/v1/traces, without user, password, query and fragment",
         ),
         (
             "traces.sample_ratio",
@@ -203,6 +207,11 @@ fn a_rule_about_several_keys_is_one_error_about_the_first_of_them() {
             &half,
             "shutdown.drain_delay",
             "must be at most half of shutdown.timeout",
+        ),
+        (
+            &[("http.listen", "[::1]:1"), ("management.listen", "[::1]:1")],
+            "management.listen",
+            "must be another address than http.listen",
         ),
         (
             &[memory, everywhere],
@@ -248,6 +257,15 @@ fn a_rule_about_several_keys_is_one_error_about_the_first_of_them() {
     ] {
         assert_refused(settings, key, rule);
     }
+    let management = ("management.listen", "127.0.0.1:8081");
+    for listen in ["0.0.0.0:8081", "[::ffff:127.0.0.1]:8081"] {
+        let settings = [TOKENS, management, ("http.listen", listen)];
+        assert_refused(&settings, "management.listen", "must be another address");
+    }
+    for listen in ["127.0.0.2:8081", "[::1]:8081"] {
+        config(&[("http.listen", listen)]);
+    }
+    config(&[("http.listen", "[::1]:0"), ("management.listen", "[::1]:0")]);
     for listen in ["127.8.8.8:0", "[::1]:0"] {
         config(&[memory, ("http.listen", listen)]);
     }
