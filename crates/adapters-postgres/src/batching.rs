@@ -14,7 +14,7 @@
 //!
 //! **Proof.** `tests.rs` (connections, panics), and in `tests/postgres`: `batches.rs` (creates, the end of a
 //! dispatcher), `read_batches.rs` and `read_failures.rs` (reads), `faults.rs` (lost and frozen connections),
-//! `metrics.rs`. The queue is tested in the kit of the adapters.
+//! `keyed_records.rs` (metrics). The queue is tested in the kit of the adapters.
 
 mod dispatcher;
 mod execution;

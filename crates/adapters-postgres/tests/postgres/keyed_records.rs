@@ -97,7 +97,11 @@ async fn no_replay_extends_a_record() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replay_returns_the_pet_as_it_was_added() {
     let fixture = Fixture::new().await;
+    let counts = || ["create", "create_with_key"].map(|kind| fixture.requests_and_batches(kind));
+    let [plain, [requests, batches]] = counts();
     let results = fixture.add_keyed_together(&["a", "b"]).await;
+    // With the pet before them.
+    assert_eq!(counts(), [plain, [requests + 3, batches + 2]]);
     let change = "UPDATE pets SET name = 'changed', status = 3 WHERE name = 'a';
         DELETE FROM pets WHERE name = 'b'";
     fixture.observer.run(change).await;

@@ -18,7 +18,6 @@ mod keyed_locks;
 mod keyed_records;
 mod keys;
 mod keys_revocations;
-mod metrics;
 mod migrations;
 mod outcome;
 mod outcomes;

@@ -1,11 +1,11 @@
 //! Calls of a storage and their outcomes. A call begins at once: a request is in the queue, or was refused, when the
 //! method returns its future.
 
-use std::{error::Error, iter::successors, sync::Arc, time::Duration};
+use std::{error::Error, sync::Arc, time::Duration};
 
 use animal_store_app::{
     IdempotencyKey,
-    ports::{AddPet, AddPetError, AddedPet, PetRepository, StoreFailure},
+    ports::{AddPet, AddPetError, AddedPet, Cause, PetRepository, StoreFailure},
     test_support::{api_key_id, pet_named, wait_until},
 };
 use animal_store_domain::{Pet, PetId, PetStatus};
@@ -94,9 +94,8 @@ fn keyed(result: &Result<AddedPet, AddPetError>, name: &str) -> Keyed {
 }
 
 /// The error with its sources.
-pub(crate) fn reason(error: &dyn Error) -> String {
-    successors(error.source(), |&error| error.source())
-        .fold(error.to_string(), |text, error| format!("{text}: {error}"))
+pub(crate) fn reason(error: &(dyn Error + 'static)) -> String {
+    Cause::of(error).to_string()
 }
 
 /// Polls a future once.

@@ -1,8 +1,11 @@
 //! Keys, stores and directories for the tests.
 
+use std::str::FromStr;
+
 use animal_store_adapter_kit::ApiKeyUseRecord;
 use animal_store_adapters_redis::{RedisApiKeyUses, diagnose};
 use animal_store_app::{ApiKeyDigest, Finding};
+use animal_store_test_servers::sample;
 use prometheus_client::encoding::text::encode;
 
 use crate::prelude::*;
@@ -205,17 +208,15 @@ impl Proxied {
         wait_until("it is cached", is_cached).await;
     }
 
-    /// Returns the value of a metric that counts. The name includes labels: `cache_lookups_total{result="hit"}`.
+    /// Returns the value of a metric that counts.
     #[track_caller]
     pub(crate) fn metric(&self, name: &str) -> u64 {
-        metric(&self.metrics, name).parse().expect("a whole number")
+        metric(&self.metrics, name)
     }
 
     /// Seconds for which the lease is still valid.
     pub(crate) fn lease(&self) -> f64 {
         metric(&self.metrics, "lease_remaining_seconds")
-            .parse()
-            .expect("a number")
     }
 
     /// Number of lookups that failed for this reason.
@@ -233,15 +234,10 @@ impl Proxied {
     }
 }
 
-/// Returns the value of a metric. The name includes labels.
+/// Returns the value of a metric. The name includes labels: `cache_lookups_total{result="hit"}`.
 #[track_caller]
-pub(crate) fn metric(metrics: &Registry, name: &str) -> String {
+pub(crate) fn metric<T: FromStr>(metrics: &Registry, name: &str) -> T {
     let mut text = String::new();
     encode(&mut text, metrics).expect("text");
-    let value = text
-        .lines()
-        .find_map(|line| line.strip_prefix(&format!("keys_{name} ")));
-    value
-        .unwrap_or_else(|| panic!("{name} is not in {text}"))
-        .to_owned()
+    sample(&text, &format!("keys_{name}"))
 }
