@@ -70,7 +70,10 @@ fn a_healthy_setup_is_a_success_and_no_password_is_printed() {
 fn a_store_on_another_machine_without_checked_tls_is_a_finding_and_a_warning_of_the_start() {
     let postgres = "postgres://store:top-secret@postgres.invalid/store?sslmode=require";
     let redis = "redis://:top-secret@redis.invalid";
-    let exposed = program(postgres, redis).args("doctor").run();
+    let exposed = program(postgres, "redis://127.0.0.1:1")
+        .set("keys.redis.admin_url", redis)
+        .args("doctor")
+        .run();
     for subject in ["postgres.encryption", "redis.encryption"] {
         assert_verdict(&exposed, subject, "warning");
     }
@@ -135,8 +138,11 @@ fn backends_in_memory_are_warnings() {
 }
 
 #[test]
-fn a_long_rsa_key_and_an_expired_authority_of_clients_are_warnings() {
-    for (algorithm, is_long) in [("rsa:2048", false), ("rsa:3072", true)] {
+fn a_long_rsa_key_a_certificate_that_ends_soon_and_an_expired_authority_of_clients_are_warnings() {
+    for (algorithm, days, verdict, is_long) in [
+        ("rsa:2048", "15", "ok", false),
+        ("rsa:3072", "13", "warning", true),
+    ] {
         let program = Program::new();
         let folder = program.directory();
         Certificates::make_until(folder, UNIX_EPOCH);
@@ -144,7 +150,7 @@ fn a_long_rsa_key_and_an_expired_authority_of_clients_are_warnings() {
         let mut openssl = Command::new("openssl");
         let openssl = openssl.current_dir(folder).args(request.split(' '));
         let made = openssl
-            .arg(algorithm)
+            .args([algorithm, "-days", days])
             .output()
             .expect("OpenSSL is installed");
         assert!(made.status.success(), "{made:?}");
@@ -155,6 +161,7 @@ fn a_long_rsa_key_and_an_expired_authority_of_clients_are_warnings() {
             .args("doctor")
             .run();
         assert_verdict(exited.assert_success(), "http.tls.client_ca", "warning");
+        assert_verdict(&exited, "http.tls", verdict);
         if is_long {
             assert_verdict(&exited, "http.tls.key", "warning");
         } else {

@@ -3,6 +3,9 @@
 use super::{collector::Collector, list, requests, tracing};
 use crate::{prelude::*, tls::GET};
 
+const DOWN: &str = "traces cannot be sent to the collector: spans are dropped";
+const AGAIN: &str = "traces are sent to the collector again";
+
 fn endpoint(address: SocketAddr) -> String {
     format!("http://{address}/v1/traces")
 }
@@ -13,9 +16,8 @@ fn a_collector_that_is_down_is_reported_once_per_outage() {
     drop(listener);
     let listen = || TcpListener::bind(address).expect("a free port");
     let mut running = tracing(Program::with_key(), &endpoint(address)).start();
-    let down = "traces cannot be sent to the collector: spans are dropped";
     list(running.address()).send().assert_status(200);
-    let event = running.wait_for_event(down);
+    let event = running.wait_for_event(DOWN);
     assert_eq!(event["level"], "WARN", "{event}");
     let reason = event["reason"].to_string();
     assert!(reason.contains("Connection refused"), "{event}");
@@ -27,10 +29,24 @@ fn a_collector_that_is_down_is_reported_once_per_outage() {
     let mut collector = Collector::listen(listen(), None);
     list(running.address()).send().assert_status(200);
     collector.wait();
-    let again = running.wait_for_event("traces are sent to the collector again");
+    let again = running.wait_for_event(AGAIN);
     assert_eq!(again["level"], "INFO", "{again}");
     let exited = running.terminate();
-    assert_eq!(exited.events_of(down).len(), 1, "{exited:?}");
+    assert_eq!(exited.events_of(DOWN).len(), 1, "{exited:?}");
+}
+
+#[test]
+fn a_collector_that_refuses_spans_is_reported_with_its_status() {
+    // The exporter has no key of this service.
+    let mut collector = Program::with_key().start();
+    let program = tracing(Program::with_key(), &endpoint(collector.address()));
+    let mut running = program.start();
+    list(running.address()).send().assert_status(200);
+    let reason = running.wait_for_event(DOWN)["reason"].to_string();
+    assert!(
+        reason.contains("the collector responded with 401"),
+        "{reason}"
+    );
 }
 
 #[test]
@@ -86,4 +102,5 @@ fn traces_are_sent_over_https_with_the_headers_of_the_environment() {
     let sent = "\r\nauthorization: bearer collector-token\r\n";
     assert!(request.head.contains(sent), "{}", request.head);
     exited.assert_lacks("collector-token");
+    exited.assert_lacks(AGAIN);
 }
