@@ -60,3 +60,23 @@ pub(crate) fn new_mark() -> [u8; 16] {
     getrandom::fill(&mut mark).expect("the operating system provides random bits");
     mark
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_continues_an_earlier_one_if_the_store_lists_a_mark_of_it_and_of_each_later_change() {
+        let state = |version| KeyState {
+            version,
+            mark: Vec::new(),
+            counts: KeyCounts::default(),
+        };
+        for (version, marks, expected) in
+            [(8, 2, true), (8, 1, false), (7, 1, false), (6, 0, false)]
+        {
+            let continues = state(version).continues(&state(7), marks);
+            assert_eq!(continues, expected, "{version} with {marks} marks");
+        }
+    }
+}

@@ -137,6 +137,8 @@ async fn without_lookups_nothing_is_checked_and_the_next_lookup_waits_for_one_ch
     let second = delta(2, [key("a", &[])]);
     test.send(Ok(Some(second)));
     assert_eq!(lookup.await.unwrap(), None);
+    sleep(Duration::from_hours(1)).await;
+    assert_eq!(test.begun(), 2);
 }
 
 #[tokio::test(start_paused = true)]
