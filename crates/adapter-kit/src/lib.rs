@@ -4,7 +4,7 @@
 //! [`ApiKeyUseRecord`] writes their uses. [`Outage`] is a backoff that logs each reason once. [`SchemaComparison`]
 //! compares migrations, [`ClockReadings`] decide what has expired, and [`pet_from_row`] checks a row of a table of pets.
 //! [`SqlApiKeyStore`] changes and lists API keys in SQLite and in PostgreSQL.
-//! [`metrics`] registers families of metrics. [`Believed`] judges files, also those of the configuration.
+//! [`Panics`] notes those of tasks. [`metrics`] registers families of metrics. [`Believed`] judges files, also those of the configuration.
 
 #![warn(clippy::future_not_send)]
 
@@ -17,6 +17,7 @@ mod idempotency_row;
 mod keys;
 pub mod metrics;
 mod outage;
+mod panics;
 mod pet_row;
 pub mod queue;
 mod schema_comparison;
@@ -37,6 +38,7 @@ pub use keys::{
     audit_kept_since, key_state, log_unrecorded_revocation, read_delta,
 };
 pub use outage::{Outage, backoff};
+pub use panics::Panics;
 pub use pet_row::{CorruptRow, pet_from_row};
 pub use schema_comparison::SchemaComparison;
 pub use users::{command_of_owner, owner_of, this_user};

@@ -53,16 +53,16 @@ pub(crate) fn batching<S: Session>(
     (sender, dispatcher::start::<S>(purpose, takers, settings))
 }
 
-/// Starts a task that ends when these dispatchers have ended, or any dispatcher of the process has panicked.
+/// Starts a task that ends when these dispatchers have ended, or any task of the storage has panicked.
 pub(crate) fn watch_over(
     dispatchers: Vec<JoinHandle<()>>,
     settings: &ConnectionSettings,
 ) -> JoinHandle<()> {
-    let mut panicked = settings.panicked.subscribe();
+    let panics = settings.panics.clone();
     tokio::spawn(async move {
         select! {
             _ = join_all(dispatchers) => {}
-            Ok(_) = panicked.wait_for(|&panicked| panicked) => {}
+            () = panics.first() => {}
         }
     })
 }

@@ -18,7 +18,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use animal_store_adapter_kit::Outage;
+use animal_store_adapter_kit::{Outage, Panics};
 use tokio::sync::watch;
 
 pub use endpoint::{PgEndpoint, PgEndpointError};
@@ -41,8 +41,8 @@ pub(crate) struct ConnectionSettings {
     pub(crate) demoted: watch::Sender<()>,
     /// Whether a connection does not report that its server has become read-only.
     pub(crate) must_probe: Arc<AtomicBool>,
-    /// Whether a dispatcher has panicked: requests of its worker would get 503 until the end of the process.
-    pub(crate) panicked: watch::Sender<bool>,
+    /// Of a dispatcher: requests of its worker would get 503 until the end of the process.
+    pub(crate) panics: Panics,
 }
 
 impl ConnectionSettings {
@@ -61,7 +61,7 @@ impl ConnectionSettings {
             schema_ready,
             demoted: watch::Sender::default(),
             must_probe: Arc::default(),
-            panicked: watch::Sender::default(),
+            panics: Panics::default(),
         }
     }
 

@@ -52,8 +52,8 @@ pub(crate) struct Creates {
 }
 
 impl Creates {
-    /// Starts both kinds on the current runtime. The task ends with the dispatchers, or when any dispatcher of the
-    /// process panics.
+    /// Starts both kinds on the current runtime. The task ends with the dispatchers, or when any task of the storage
+    /// panics.
     pub(crate) fn start(settings: &ConnectionSettings) -> (Self, JoinHandle<()>) {
         let (plain, mut writers) = batching::<CreateSession>(Purpose::Creates, settings);
         let (keyed, keyed_writers) = batching::<CreateSession>(Purpose::KeyedCreates, settings);

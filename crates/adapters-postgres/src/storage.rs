@@ -34,7 +34,7 @@ impl PgStorage {
     /// `postgres`.
     ///
     /// The returned task writes all creates. It ends after the last repository is dropped and all queued creates have
-    /// their response, or a dispatcher panics.
+    /// their response, or a task panics.
     ///
     /// # Errors
     /// If the schema cannot be used and no retry can change that, or if PostgreSQL is required at the start and cannot
@@ -80,8 +80,10 @@ impl PgStorage {
         let (creates, writers) = Creates::start(&connections);
         let creates = Arc::new(creates);
         let readiness = Arc::new(PgReadiness::new(&connections, &creates));
-        background_tasks.spawn(Arc::clone(&readiness).watch());
-        background_tasks.spawn(sweep_periodically(connections.clone()));
+        let panics = &connections.panics;
+        background_tasks.spawn(panics.clone().note(Arc::clone(&readiness).watch()));
+        let sweeps = sweep_periodically(connections.clone());
+        background_tasks.spawn(panics.clone().note(sweeps));
         Ok((
             Self {
                 connections,

@@ -18,10 +18,12 @@ mod tests;
 use std::{
     pin::pin,
     sync::Arc,
+    thread,
     time::{Duration, Instant},
 };
 
 use animal_store_adapter_kit::{
+    Panics,
     metrics::QueueMetrics,
     queue::{Pending, Request, Sender, Taker, queue},
 };
@@ -31,8 +33,8 @@ use diesel::connection::SimpleConnection;
 use tokio::{
     runtime::Handle,
     select,
-    sync::Mutex,
-    task::{JoinHandle, spawn_blocking},
+    sync::{Mutex, oneshot},
+    task::JoinHandle,
     time::sleep,
 };
 
@@ -64,6 +66,8 @@ pub(crate) struct Creates {
     pub(crate) timeout: Duration,
     /// Locked during a probe: probes at the same time take turns.
     pub(crate) probe: Arc<Mutex<()>>,
+    /// Of a dispatcher of reads: reads of its worker would get 503 until the end of the process.
+    pub(crate) panics: Panics,
     queue: Sender<Create>,
 }
 
@@ -82,7 +86,7 @@ struct Writer {
 }
 
 impl Creates {
-    /// Starts the writer, on a thread of the current runtime. Its task ends with it.
+    /// Starts the writer, on a thread of its own. Its task ends with it, or when a dispatcher of reads panics.
     pub(crate) fn start(
         file: &SqliteFile,
         settings: &SqliteSettings,
@@ -103,9 +107,17 @@ impl Creates {
             file: file.clone(),
             timeout: settings.timeout,
             probe: Arc::default(),
+            panics: Panics::default(),
             queue,
         };
-        (creates, tokio::spawn(Arc::new(writer).supervise()))
+        let panics = creates.panics.clone();
+        let task = async move {
+            select! {
+                () = Arc::new(writer).supervise() => {}
+                () = panics.first() => {}
+            }
+        };
+        (creates, tokio::spawn(task))
     }
 
     pub(crate) async fn add(&self, request: AddPet) -> Result<AddedPet, AddPetError> {
@@ -115,14 +127,25 @@ impl Creates {
 }
 
 impl Writer {
-    /// Runs the writer on a thread for blocking work. A panic fails the creates of its batch with an unknown outcome and
-    /// closes the connection, and another thread goes on.
+    /// Runs the writer on a thread of its own: it leaves those for blocking work to others. A panic fails the creates of
+    /// its batch with an unknown outcome and closes the connection, and another thread goes on, unless the system refuses
+    /// it.
     async fn supervise(self: Arc<Self>) {
         loop {
             let writer = Arc::clone(&self);
             let runtime = Handle::current();
-            let thread = spawn_blocking(move || runtime.block_on(writer.run()));
-            if thread.await.is_ok() {
+            let (sender, ended) = oneshot::channel();
+            let run = move || {
+                runtime.block_on(writer.run());
+                drop(writer);
+                let _ = sender.send(());
+            };
+            let thread = thread::Builder::new().name("sqlite".to_owned()).spawn(run);
+            if let Err(error) = thread {
+                tracing::error!(%error, "the system refuses a thread for the writer of SQLite");
+                return;
+            }
+            if ended.await.is_ok() {
                 return;
             }
         }

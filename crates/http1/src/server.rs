@@ -20,8 +20,9 @@ use actix_http::{
 use actix_service::{IntoServiceFactory, Service, ServiceFactory};
 use tokio::{
     runtime::{Builder, LocalOptions},
+    select,
     sync::{mpsc, watch},
-    task::{JoinHandle, spawn_local},
+    task::{JoinHandle, spawn_blocking, spawn_local},
     time::Instant,
 };
 use tokio_util::either::Either;
@@ -81,6 +82,11 @@ impl HttpServer {
             let stages = stages.clone();
             let app = app.clone();
             let worker = async move |started: Sender<_>| {
+                // This thread does blocking work if the system refuses others: without any, the task that needs one
+                // panics.
+                if spawn_blocking(|| ()).await.is_err() {
+                    return;
+                }
                 settings.metrics.add_worker();
                 let starting = app().into_factory().new_service(S::Config::default());
                 let Ok(service) = starting.await else {
@@ -88,13 +94,18 @@ impl HttpServer {
                 };
                 let pool = Pool::new(settings, load, stages);
                 let _ = started.send(Ok(()));
-                serve(sockets, pool, Rc::new(service)).await;
+                // The watch is no task: its panic ends the worker.
+                select! {
+                    () = serve(sockets, Rc::clone(&pool), Rc::new(service)) => {}
+                    () = pool.watch() => {}
+                }
             };
             thread::Builder::new()
                 .name(format!("http-{index}"))
                 .spawn(move || {
                     let runtime = Builder::new_current_thread()
                         .enable_all()
+                        .thread_keep_alive(Duration::MAX)
                         .build_local(LocalOptions::default());
                     match runtime {
                         Ok(runtime) => runtime.block_on(worker(started)),
@@ -149,7 +160,6 @@ where
     {
         return;
     }
-    spawn_local(Rc::clone(&pool).watch());
     while let Some(socket) = sockets.recv().await {
         let slot = pool.admit(socket.peer_addr().ok()).await;
         let service = Rc::clone(&service);

@@ -4,7 +4,8 @@
 //! 503 and responses announce the end of their connections, the drain delay passes, no new connections are accepted,
 //! requests in flight are completed, the writers of the storage and of uses end, the management listener closes. At the
 //! deadline, or at a second signal, the rest is cut off: an error if requests were in flight. A server or a writer of
-//! the storage that stops unexpectedly is an error, during the shutdown as well.
+//! the storage that stops unexpectedly is an error, during the shutdown as well. So is any other task that has to live
+//! as long as the service: without it, a part of the service would fail until a restart.
 
 #[cfg(test)]
 mod tests;
@@ -44,8 +45,6 @@ pub struct Application {
     readiness: CheckReadiness,
     shutdown: ShutdownConfig,
     drain_delay: Duration,
-    /// Of the certificates. It ends with the application.
-    _watches: JoinSet<()>,
 }
 
 impl Application {
@@ -88,11 +87,15 @@ impl Application {
             readiness,
             writer,
             api_key_tasks,
+            api_key_session,
         } = wiring::start(&stores, access, prefixed).await?;
         let tls = tls.map(CurrentTlsIdentity::new);
-        let mut watches = JoinSet::new();
+        let mut background = JoinSet::new();
+        if let Some(session) = api_key_session {
+            background.spawn(async { _ = session.await });
+        }
         if let Some(identity) = &tls {
-            watches.spawn(certificates::watch(identity.clone()));
+            background.spawn(certificates::watch(identity.clone()));
         }
         let (api, api_task) = serve_api(listener, http, tls, prefixed, use_cases)?;
         let registry = Arc::new(registry);
@@ -103,7 +106,8 @@ impl Application {
             api: api_task,
             management: management_task,
             writer,
-            api_keys: api_key_tasks,
+            api_keys: api_key_tasks.into_iter().collect(),
+            background,
         };
         Ok(Self {
             api: Arc::new(api),
@@ -112,7 +116,6 @@ impl Application {
             readiness,
             shutdown,
             drain_delay,
-            _watches: watches,
         })
     }
 
@@ -131,10 +134,15 @@ impl Application {
         self.management.as_ref().map(|server| server.address)
     }
 
+    /// Runs a task that has to live as long as the service, and ends with it.
+    pub(crate) fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.background.spawn(task);
+    }
+
     /// Serves until the first signal, then shuts down gracefully. The second one ends the shutdown early.
     ///
     /// # Errors
-    /// If a server or the writer stops unexpectedly, or requests are cut off.
+    /// If a task stops unexpectedly, or requests are cut off.
     pub async fn run_until(self, signals: &Signals) -> anyhow::Result<()> {
         let Self {
             api,
@@ -182,13 +190,14 @@ impl Application {
     }
 }
 
-/// The tasks that run until the shutdown ends them.
+/// The tasks that run until the shutdown ends them. If one ends before, the process ends.
 struct Tasks {
     api: JoinHandle<io::Result<()>>,
     management: Option<JoinHandle<io::Result<()>>>,
     writer: Option<JoinHandle<()>>,
-    /// A request does not depend on them: their ends are awaited, but not watched for.
-    api_keys: Vec<JoinHandle<()>>,
+    api_keys: JoinSet<Result<(), JoinError>>,
+    /// The shutdown does not wait for their ends.
+    background: JoinSet<()>,
 }
 
 impl Tasks {
@@ -200,6 +209,8 @@ impl Tasks {
             result = &mut self.api => task_error(API, result),
             Some(result) = ended(&mut self.management) => task_error("the management server", result),
             Some(result) = ended(&mut self.writer) => task_error(WRITER, result.map(Ok)),
+            Some(_) = self.api_keys.join_next() => task_error("a task of API keys", Ok(Ok(()))),
+            Some(_) = self.background.join_next() => task_error("a background task", Ok(Ok(()))),
         }
     }
 
@@ -214,12 +225,8 @@ impl Tasks {
     /// Waits for the ends of the writers. They have dropped what they keep open: the file is closed.
     async fn finish_writers(&mut self) -> anyhow::Result<()> {
         let writer = ended(&mut self.writer).await;
-        // A cut-off can drop this call: a task stays in the list until it has ended, and is not polled after that.
-        while let Some(task) = self.api_keys.last_mut() {
-            // A panic was logged.
-            let _ = task.await;
-            self.api_keys.pop();
-        }
+        // A panic was logged.
+        while self.api_keys.join_next().await.is_some() {}
         writer
             .unwrap_or(Ok(()))
             .map_err(|error| task_error(WRITER, Err(error)))

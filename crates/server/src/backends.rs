@@ -51,6 +51,8 @@ pub(crate) struct ApiKeys {
     /// They end after the directory of API keys and the last record of their uses are dropped, the last uses are
     /// written, and both are closed.
     pub(crate) tasks: Vec<JoinHandle<()>>,
+    /// Keeps the directory up to date, and can be slow to end: a shutdown does not wait for it.
+    pub(crate) session: Option<JoinHandle<()>>,
 }
 
 /// A backend of pets, of API keys, or of both.
@@ -126,6 +128,7 @@ fn start_sql_api_keys<D: KeyDatabase>(
         directory,
         uses: Arc::new(uses),
         tasks: vec![uses_end],
+        session: None,
     };
     (api_keys, directory_end)
 }

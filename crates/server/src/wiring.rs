@@ -45,6 +45,8 @@ pub(crate) struct Adapters<F> {
     pub(crate) writer: Option<JoinHandle<()>>,
     /// See [`ApiKeys::tasks`].
     pub(crate) api_key_tasks: Vec<JoinHandle<()>>,
+    /// See [`ApiKeys::session`].
+    pub(crate) api_key_session: Option<JoinHandle<()>>,
 }
 
 /// Starts the adapters. They end after the function that creates use cases and all its use cases are dropped, in any
@@ -66,6 +68,7 @@ pub(crate) async fn start(
         uses,
         readiness: api_keys_probe,
         tasks: api_key_tasks,
+        session: api_key_session,
     } = api_keys.start(&mut access, registry).await?;
     access.register_metrics(registry);
     tracing::info!(
@@ -82,5 +85,6 @@ pub(crate) async fn start(
         readiness: CheckReadiness::new(storage_probe, api_keys_probe),
         writer,
         api_key_tasks,
+        api_key_session,
     })
 }

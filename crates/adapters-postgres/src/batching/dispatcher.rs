@@ -1,7 +1,6 @@
-use std::{ops::ControlFlow, panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};
+use std::{ops::ControlFlow, pin::pin, sync::Arc, time::Duration};
 
 use animal_store_adapter_kit::queue::{Pending, Request, Taker, Takers};
-use futures_util::FutureExt;
 use tokio::{
     select,
     sync::{Mutex, OwnedMutexGuard, watch},
@@ -71,17 +70,9 @@ pub(super) fn start<S: Session>(
         last_attempt: None,
         queue: Arc::clone(&queue),
     };
-    let panicked = &settings.panicked;
     (0..purpose.connections(&settings.postgres))
-        .map(|_| tokio::spawn(report_panic(dispatcher(), panicked.clone())))
+        .map(|_| tokio::spawn(settings.panics.clone().note(dispatcher().run())))
         .collect()
-}
-
-async fn report_panic<S: Session>(dispatcher: Dispatcher<S>, panicked: watch::Sender<bool>) {
-    let run = AssertUnwindSafe(dispatcher.run());
-    if run.catch_unwind().await.is_err() {
-        panicked.send_replace(true);
-    }
 }
 
 impl<S: Session> Dispatcher<S> {

@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{convert::Infallible, sync::Arc};
 
 use animal_store_app::{
     ApiKey, ApiKeyDigest,
@@ -6,7 +6,7 @@ use animal_store_app::{
 };
 use async_trait::async_trait;
 use prometheus_client::registry::Registry;
-use tokio::{runtime::Handle, task::JoinSet, time::timeout};
+use tokio::{runtime::Handle, select, sync::oneshot, task::JoinHandle, time::timeout};
 
 use super::{
     cache::{LookupOutcome, OutcomeReceiver, PendingLookup},
@@ -27,13 +27,13 @@ pub struct RedisApiKeyDirectory {
     /// Runs the lookups: they continue when the request that started them is cancelled.
     runtime: Handle,
     /// Dropping it ends the session.
-    _session: JoinSet<()>,
+    _open: oneshot::Sender<Infallible>,
 }
 
 impl RedisApiKeyDirectory {
-    /// Opens a session with Redis. The current runtime keeps it up until the directory is dropped. Returns after the
-    /// first attempt, successful or not, and at the latest after twice the timeout. Registers the metrics of the
-    /// directory.
+    /// Opens a session with Redis. The task that is returned keeps it up on the current runtime, and ends after the
+    /// directory is dropped. Returns after the first attempt, successful or not, and at the latest after twice the
+    /// timeout. Registers the metrics of the directory.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
@@ -41,18 +41,24 @@ impl RedisApiKeyDirectory {
         endpoint: RedisEndpoint,
         settings: RedisSettings,
         registry: &mut Registry,
-    ) -> Self {
+    ) -> (Self, JoinHandle<()>) {
         let state = Arc::new(LookupState::new(endpoint, &settings, registry));
-        let mut session = JoinSet::new();
-        session.spawn(session::supervise(settings.lease, Arc::clone(&state)));
+        let (open, closed) = oneshot::channel();
+        let supervise = session::supervise(settings.lease, Arc::clone(&state));
+        let session = tokio::spawn(async {
+            select! {
+                () = supervise => {}
+                _ = closed => {}
+            }
+        });
         let directory = Self {
             state,
             runtime: Handle::current(),
-            _session: session,
+            _open: open,
         };
         // Without a session, each lookup fails with the reason.
         let _ = timeout(settings.timeout * 2, directory.state.attempted.notified()).await;
-        directory
+        (directory, session)
     }
 
     /// Returns the record in the cache, as long as the lease is valid.

@@ -99,7 +99,9 @@ impl Keys {
 
     /// Opens a directory that registers its metrics here.
     async fn measured_directory(&self, registry: &mut Registry) -> RedisApiKeyDirectory {
-        RedisApiKeyDirectory::connect(self.endpoint.clone(), self.settings.clone(), registry).await
+        let connecting =
+            RedisApiKeyDirectory::connect(self.endpoint.clone(), self.settings.clone(), registry);
+        connecting.await.0
     }
 
     /// Starts a record of uses that registers its metrics here. Returns the end of its writer as well.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use animal_store_domain::{PetId, PetStatus};
 use diesel::connection::{InstrumentationEvent, set_default_instrumentation};
-use tokio::{runtime::Builder, sync::Mutex, time::timeout};
+use tokio::{runtime::Builder, select, sync::Mutex, time::timeout};
 
 use crate::{moved::REPLACED, prelude::*};
 
@@ -158,13 +158,32 @@ async fn a_storage_that_can_read_and_write_is_ready() {
     readiness.check().await.expect_err("ended");
 }
 
+/// The process ends with this task. Without a thread for blocking work, tokio panics.
+#[test]
+fn if_a_dispatcher_panics_the_task_of_the_writer_ends() {
+    let runtime = Builder::new_current_thread()
+        // The system refuses such a thread.
+        .thread_stack_size(1 << 60)
+        .enable_time()
+        .build()
+        .expect("a runtime");
+    runtime.block_on(async {
+        let mut store = Store::new();
+        let id = PetId::parse(1).expect("an id");
+        select! {
+            ended = &mut store.threads => ended.expect("it does not panic"),
+            found = store.repository.find(id) => panic!("{found:?}"),
+        }
+    });
+}
+
 /// A client may repeat probes for as long as the disk does not respond. Here, they wait for a lock.
 #[test]
 fn probes_that_wait_occupy_one_thread_even_after_their_clients_have_left() {
-    // One for the writer, one for probes, and one for reads.
+    // One for probes, and one for reads.
     let runtime = Builder::new_multi_thread()
         .worker_threads(1)
-        .max_blocking_threads(3)
+        .max_blocking_threads(2)
         .enable_time()
         .build()
         .expect("a runtime");

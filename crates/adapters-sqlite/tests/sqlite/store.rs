@@ -148,7 +148,7 @@ pub(crate) fn request(name: &str) -> AddPet {
 pub(crate) struct Store {
     pub(crate) repository: Arc<SqlitePetRepository>,
     pub(crate) readiness: Arc<dyn Readiness>,
-    threads: JoinHandle<()>,
+    pub(crate) threads: JoinHandle<()>,
     pub(crate) file: SqliteFile,
     registry: Registry,
     /// `None` if the file is of another storage.

@@ -21,7 +21,8 @@ fn tasks() -> Tasks {
         api: tokio::spawn(pending()),
         management: None,
         writer: None,
-        api_keys: Vec::new(),
+        api_keys: JoinSet::new(),
+        background: JoinSet::new(),
     }
 }
 
@@ -53,12 +54,21 @@ async fn a_task_that_ends_without_a_shutdown_is_reported() {
         writer: Some(tokio::spawn(async {})),
         ..tasks()
     };
+    let panicked = tokio::spawn(async { panic!("on purpose") });
+    let api_keys = Tasks {
+        api_keys: [panicked].into_iter().collect(),
+        ..tasks()
+    };
+    let mut background = tasks();
+    background.background.spawn(async {});
     for (mut tasks, expected) in [
         (
             management,
             "the management server failed: a worker thread has ended",
         ),
         (writer, "the writer of the storage stopped unexpectedly"),
+        (api_keys, "a task of API keys stopped unexpectedly"),
+        (background, "a background task stopped unexpectedly"),
     ] {
         let error = tasks.stopped_unexpectedly().await;
         assert_eq!(format!("{error:#}"), expected);

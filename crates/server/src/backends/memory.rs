@@ -144,6 +144,7 @@ impl ApiKeysBackend for MemoryApiKeysConfig {
             directory,
             readiness: None,
             tasks: Vec::new(),
+            session: None,
         })
     }
 

@@ -188,8 +188,9 @@ impl Backend for PostgresConfig {
 impl ApiKeysBackend for PostgresConfig {
     async fn start(&self, _: &mut Access, registry: &mut Registry) -> anyhow::Result<ApiKeys> {
         let store = api_key_store(self.endpoint.clone(), self.settings.clone());
+        let (mut api_keys, directory_end) = start_sql_api_keys(&store, registry);
         // A check of a server that does not respond delays no shutdown.
-        let (api_keys, _) = start_sql_api_keys(&store, registry);
+        api_keys.session = Some(directory_end);
         Ok(api_keys)
     }
 

@@ -155,7 +155,7 @@ impl ApiKeysBackend for RedisConfig {
         let endpoint = &self.endpoint;
         let settings = &self.directory;
         let (uses, writer) = RedisApiKeyUses::start(endpoint.clone(), settings, registry);
-        let directory =
+        let (directory, session) =
             RedisApiKeyDirectory::connect(endpoint.clone(), settings.clone(), registry).await;
         let directory = Arc::new(directory);
         Ok(ApiKeys {
@@ -163,6 +163,7 @@ impl ApiKeysBackend for RedisConfig {
             directory,
             uses: Arc::new(uses),
             tasks: vec![writer],
+            session: Some(session),
         })
     }
 

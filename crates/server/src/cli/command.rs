@@ -4,12 +4,12 @@
 //!
 //! **Proof.** `crates/server/tests/process`: `pets_import.rs`, `pets_export.rs` and `copy_store.rs`.
 
-use std::env;
+use std::{env, time::Duration};
 
 use animal_store_settings::{SettingsError, Values};
 use animal_store_telemetry::CommandLog;
 use anyhow::bail;
-use tokio::runtime::Runtime;
+use tokio::{runtime::Builder, task::spawn_blocking};
 
 use crate::{
     config::{self, LogConfig, Sources},
@@ -41,8 +41,15 @@ pub(super) fn log_warnings(warnings: &[String]) {
 
 /// Runs a command on a runtime of its own.
 pub(super) fn block_on(command: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
-    let runtime = Runtime::new()?;
-    let result = runtime.block_on(command);
+    let runtime = Builder::new_multi_thread()
+        .enable_all()
+        .thread_keep_alive(Duration::MAX)
+        .build()?;
+    let result = runtime.block_on(async {
+        // This thread does blocking work if the system refuses others: without any, the task that needs one panics.
+        spawn_blocking(|| ()).await?;
+        command.await
+    });
     // Threads that are blocked, such as in a read of a file or a lookup of a name, are left behind.
     runtime.shutdown_background();
     result

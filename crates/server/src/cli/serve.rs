@@ -77,17 +77,14 @@ async fn serve(options: &Options, socket: Option<HttpListener>) -> anyhow::Resul
         biased;
         _ = signals.first() => Ok(()),
         started = start => match started {
-            Ok(application) => {
+            Ok(mut application) => {
                 let reload = Reload {
                     api: application.api(),
                     filter,
                     values,
                 };
-                let reloads = tokio::spawn(reload.run(signals.clone(), load));
-                let result = application.run_until(&signals).await;
-                // The API server stops when it is dropped.
-                reloads.abort();
-                result
+                application.spawn(reload.run(signals.clone(), load));
+                application.run_until(&signals).await
             }
             Err(error) => Err(error),
         },

@@ -1,4 +1,8 @@
-//! Limits of the process: of open files, of the size of files, and of core dumps.
+//! Limits of the process: of open files, of the size of files, of threads, and of core dumps.
+
+use std::os::unix::fs::chown;
+
+use nix::unistd::geteuid;
 
 use crate::prelude::*;
 
@@ -83,6 +87,44 @@ fn a_file_that_may_not_grow_refuses_creates_and_does_not_end_the_service() {
     assert!(creates.any(|status| status == 503));
     assert_eq!(status(address, TOKEN), 200);
     running.terminate().assert_code(0);
+}
+
+/// A limit of threads does not bind root.
+const USER: u32 = 65_531;
+
+#[test]
+fn a_process_that_gets_no_new_thread_for_a_moment_responds_then_and_later() {
+    let folder = TempDir::new().expect("a folder");
+    let mut user = String::from("env");
+    if geteuid().is_root() {
+        chown(folder.path(), Some(USER), Some(USER)).expect("root may");
+        user = format!("setpriv --reuid {USER} --regid {USER} --clear-groups");
+    }
+    let script = format!(r#"exec {user} "$@""#);
+    let program = |line| {
+        let program = Program::in_folder(folder.path()).args(line);
+        program.run_by_shell(&script)
+    };
+    let key = NewKey::printed(&program("keys create --create --label shop").run());
+    let mut running = program("serve").set("http.workers", "1").start();
+    let client = HttpClient::new(running.address()).with_token(&key.token);
+    let management = running.management();
+    let pid = running.pid();
+    let pet = r#"{"name":"Rex","categoryId":1}"#;
+    let limits = running.proc("limits");
+    let mut lines = limits.lines();
+    let before = lines.find_map(|line| line.strip_prefix("Max processes"));
+    let before = before.and_then(|limits| limits.split_whitespace().next());
+    for limit in ["1", before.expect("a limit")] {
+        let line = format!("exec {user} prlimit --pid {pid} --nproc={limit}:");
+        let limited = Command::new("sh").args(["-c", &line]).status();
+        assert!(limited.expect("it runs").success());
+        client.get("/v1/pets").assert_status(200);
+        let create = client.request("POST", "/v1/pets").json(pet);
+        create.send().assert_status(201);
+        wait_until(|| management.get("/ready").status == 200);
+    }
+    running.terminate().assert_code(0).assert_lacks("panic");
 }
 
 /// A core dump would have tokens and private keys. A program of `core_pattern` gets one despite a limit of 0.
