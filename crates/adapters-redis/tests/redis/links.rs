@@ -266,3 +266,16 @@ async fn no_task_has_to_run_for_a_lease_to_expire() {
     drop(stop);
     blocked.join().expect("the thread does not panic");
 }
+
+/// The process ends with a session whose directory is in use.
+#[tokio::test]
+async fn a_session_ends_with_its_directory() {
+    let server = RedisServer::start();
+    let registry = &mut Registry::default();
+    let connecting = RedisApiKeyDirectory::connect(endpoint(&server.url()), settings(), registry);
+    let (directory, session) = connecting.await;
+    assert!(!session.is_finished());
+    drop(directory);
+    let ended = timeout(TEST_TIMEOUT, session).await.expect("it ends");
+    ended.expect("it does not panic");
+}
