@@ -46,12 +46,9 @@ impl RawConnection {
     }
 
     fn on(stream: TcpStream) -> Self {
-        stream
-            .set_read_timeout(Some(Self::TIMEOUT))
-            .expect("a read timeout");
-        stream
-            .set_write_timeout(Some(Self::TIMEOUT))
-            .expect("a write timeout");
+        let timeout = Some(Self::TIMEOUT);
+        stream.set_read_timeout(timeout).expect("a read timeout");
+        stream.set_write_timeout(timeout).expect("a write timeout");
         stream.set_nodelay(true).expect("no delay");
         Self {
             stream,

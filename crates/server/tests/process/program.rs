@@ -17,7 +17,7 @@ use nix::pty::openpty;
 use tempfile::TempDir;
 
 pub(crate) use self::{
-    exited::{Exited, assert_all_refused, assert_members, only},
+    exited::{Exited, assert_members, only},
     running::{DEADLINE, Running, lines, metric},
 };
 
@@ -225,6 +225,16 @@ pub(crate) fn terminal() -> (File, OwnedFd) {
         pair.master.try_clone().expect("a duplicate").into(),
         pair.slave.try_clone().expect("a duplicate"),
     )
+}
+
+/// Runs each command line, and asserts that it is refused with this exit code and this text on standard error.
+#[track_caller]
+pub(crate) fn assert_all_refused(program: impl Fn() -> Program, rows: &[(&str, i32, &str)]) {
+    for &(line, code, reason) in rows {
+        let refused = program().args(line).run();
+        assert_eq!(refused.code, Some(code), "{line}: {refused:#?}");
+        refused.assert_refused(code, &[reason]);
+    }
 }
 
 /// Runs a line in a shell, as pasted in this folder. Returns its output.

@@ -4,8 +4,6 @@ use std::fmt::Debug;
 
 use serde_json::Value;
 
-use super::Program;
-
 /// A process that has exited.
 #[derive(Debug, Default)]
 pub(crate) struct Exited {
@@ -90,15 +88,6 @@ impl Exited {
     #[track_caller]
     pub(crate) fn requests(&self) -> Vec<Value> {
         self.events_of("request")
-    }
-}
-
-/// Runs each command line, and asserts that it is refused with this exit code and this text on standard error.
-#[track_caller]
-pub(crate) fn assert_all_refused(program: impl Fn() -> Program, rows: &[(&str, i32, &str)]) {
-    for &(line, code, reason) in rows {
-        let refused = program().args(line).run();
-        refused.assert_refused(code, &[reason]);
     }
 }
 
