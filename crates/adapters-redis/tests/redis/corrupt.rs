@@ -54,10 +54,10 @@ async fn a_value_that_is_not_a_token_is_an_error() {
     let directory = corrupted.keys.directory().await;
     for corruption in CORRUPTIONS {
         corrupted.corrupt("token", corruption);
-        // Until the invalidation arrives, the token is unknown, as it was before.
+        // Until the invalidation arrives, the token is unknown, as it was before. Without a session, requests fail.
         wait_until(corruption, async || match find(&directory, "token").await {
             Err(StoreFailure::Corrupt(_)) => true,
-            Ok(None) => false,
+            Ok(None) | Err(StoreFailure::Unavailable(_) | StoreFailure::Timeout) => false,
             outcome => panic!("{corruption}: {outcome:?}"),
         })
         .await;
@@ -75,6 +75,7 @@ async fn a_token_is_found_by_id_label_and_scopes_alone() {
         "token",
         "redis.call('HSET', KEYS[1], 'id', 'key', 'label', 'label', 'scopes', '*,write')",
     );
+    becomes(&directory, "token", Accepted).await;
     let key = find(&directory, "token")
         .await
         .expect("find")

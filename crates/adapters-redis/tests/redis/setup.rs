@@ -42,18 +42,18 @@ pub(crate) fn long_wait() -> RedisSettings {
     }
 }
 
-/// Settings with which the lease neither ends nor is renewed within [`TEST_TIMEOUT`].
+/// Settings with which the lease neither ends nor is renewed within a test, even if the machine stalls.
 pub(crate) fn long_lease() -> RedisSettings {
     RedisSettings {
-        lease: 4 * TEST_TIMEOUT,
+        lease: HOUR,
         ..settings()
     }
 }
 
-/// Settings with which neither the lease nor a lookup ends within [`TEST_TIMEOUT`].
+/// Settings with which no lookup ends within [`TEST_TIMEOUT`], and the lease is as in [`long_lease`].
 pub(crate) fn long_timeouts() -> RedisSettings {
     RedisSettings {
-        lease: 4 * TEST_TIMEOUT,
+        lease: HOUR,
         ..long_wait()
     }
 }
