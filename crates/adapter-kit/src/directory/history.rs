@@ -79,4 +79,10 @@ mod tests {
             assert_eq!(continues, expected, "{version} with {marks} marks");
         }
     }
+
+    #[test]
+    fn counts_are_written_with_what_they_count() {
+        let counts = KeyCounts { keys: 2, tokens: 3 };
+        assert_eq!(counts.to_string(), "2 API keys with 3 tokens");
+    }
 }
