@@ -157,6 +157,17 @@ fn a_command_that_cannot_be_executed_is_refused() {
     memory.assert_refused(2, &["keys.backend is memory"]);
 }
 
+#[test]
+fn a_revocation_that_cannot_be_recorded_is_done_and_an_error_in_the_log() {
+    let store = Store::sqlite();
+    let id = store.create_key().id;
+    store.execute("ALTER TABLE api_key_changes RENAME TO other");
+    let revoked = store.keys(&format!("revoke {id}"));
+    let event = logged(&revoked, "message", "the revocation is not recorded");
+    assert_members(&event, &json!({"level": "ERROR", "api_key": id}));
+    revoked.assert_code(0);
+}
+
 /// The token of the new key is printed: it could not be used otherwise.
 #[test]
 fn a_change_that_no_replica_confirms_is_kept_and_is_not_a_success() {
