@@ -3,8 +3,8 @@
 //! [`queue`] has requests that wait for a batch. [`ApiKeySnapshot`] looks API keys up in memory, and
 //! [`ApiKeyUseRecord`] writes their uses. [`Outage`] is a backoff that logs each reason once. [`SchemaComparison`]
 //! compares migrations, [`ClockReadings`] decide what has expired, and [`pet_from_row`] checks a row of a table of pets.
-//! [`SqlApiKeyStore`] changes and lists API keys in SQLite and in PostgreSQL.
-//! [`Panics`] notes those of tasks. [`metrics`] registers families of metrics. [`Believed`] judges files, also those of the configuration.
+//! [`SqlApiKeyStore`] changes and lists API keys in SQLite and in PostgreSQL. [`Panics`] notes those of tasks.
+//! [`metrics`] registers families of metrics. [`Believed`] judges files, also those of the configuration.
 
 #![warn(clippy::future_not_send)]
 

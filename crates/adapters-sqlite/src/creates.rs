@@ -127,9 +127,9 @@ impl Creates {
 }
 
 impl Writer {
-    /// Runs the writer on a thread of its own: it leaves those for blocking work to others. A panic fails the creates of
-    /// its batch with an unknown outcome and closes the connection, and another thread goes on, unless the system refuses
-    /// it.
+    /// Runs the writer on a thread of its own: it leaves those for blocking work to others. A panic fails the creates
+    /// of its batch with an unknown outcome and closes the connection, and another thread goes on, unless the system
+    /// refuses it.
     async fn supervise(self: Arc<Self>) {
         loop {
             let writer = Arc::clone(&self);

@@ -6,7 +6,7 @@
 //! **Invariant.** A dispatcher takes all reads that wait, and a thread for blocking work executes them. So two changes
 //! of threads serve a batch, and a read that waits for the disk delays at most the reads of its batch. A batch begins
 //! after its reads were taken, so a read sees each pet that was confirmed before it. The queue is bounded. A failed
-//! connection is replaced, and the other reads go on; a panic fails its batch, and one of a dispatcher ends the process.
+//! connection is replaced, and the other reads go on. A panic fails its batch; one of a dispatcher ends the process.
 //!
 //! **Proof.** `tests/sqlite/reads.rs`.
 

@@ -4,8 +4,8 @@
 //! 503 and responses announce the end of their connections, the drain delay passes, no new connections are accepted,
 //! requests in flight are completed, the writers of the storage and of uses end, the management listener closes. At the
 //! deadline, or at a second signal, the rest is cut off: an error if requests were in flight. A server or a writer of
-//! the storage that stops unexpectedly is an error, during the shutdown as well. So is any other task that has to live
-//! as long as the service: without it, a part of the service would fail until a restart.
+//! the storage that stops unexpectedly is an error, during the shutdown as well. While connections are accepted, so
+//! is the end of any other task: without it, a part of the service would fail until a restart.
 
 #[cfg(test)]
 mod tests;
