@@ -47,3 +47,25 @@ impl Drop for InFlightKey {
         self.keys.freed.notify_waiters();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use animal_store_app::ApiKeyId;
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_key_is_freed_by_the_end_of_its_create_alone() {
+        let keys = Arc::new(InFlightKeys::default());
+        let key = IdempotencyKey::new(ApiKeyId::from_random(&[1; 32]), "order-17");
+        let in_flight = keys.acquire(key.clone()).await;
+        for _ in 0..2 {
+            let waiting = keys.acquire(key.clone()).now_or_never();
+            assert!(waiting.is_none(), "the one before it was dropped");
+        }
+        drop(in_flight);
+        let next = keys.acquire(key).now_or_never();
+        assert!(next.is_some());
+    }
+}
