@@ -19,10 +19,14 @@ pub(crate) fn token(command: &str) -> String {
     rest.split_once('\'').expect("quotes").0.to_owned()
 }
 
-/// Executes a command of curl. Returns the JSON in the response.
+/// Executes a command of curl. Returns the JSON in the response. While the file does not respond in time, as on a busy
+/// machine, nothing is added, and the command is executed again.
 #[track_caller]
 fn curl(command: &str, status: u16) -> Value {
-    let output = paste(command, Path::new("/"));
+    let mut outputs = (0..20).map(|_| paste(command, Path::new("/")));
+    let is_available =
+        |output: &Exited| !output.stdout.concat().contains(r#""code":"unavailable""#);
+    let output = outputs.find(is_available).expect("the file responds");
     output.assert_has(&format!("HTTP/1.1 {status} "));
     serde_json::from_str(output.stdout.last().expect("a body")).expect("JSON")
 }
