@@ -78,9 +78,18 @@ impl TrustedProxies {
     }
 }
 
-/// Parses an address with or without a port: `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]:80`.
+/// Parses an address with or without a port: `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]:80`. A zone, as in
+/// `fe80::1%eth0`, is not part of the address.
 fn address(node: &[u8]) -> Option<IpAddr> {
     let node = str::from_utf8(node).ok()?;
+    let Some((before, zone)) = node.split_once('%') else {
+        return address_without_zone(node);
+    };
+    let behind = zone.find(']').map_or("", |end| &zone[end..]);
+    address_without_zone(&format!("{before}{behind}"))
+}
+
+fn address_without_zone(node: &str) -> Option<IpAddr> {
     if let Ok(with_port) = node.parse::<SocketAddr>() {
         return Some(with_port.ip().to_canonical());
     }
@@ -206,10 +215,12 @@ mod tests {
     fn an_address_can_have_brackets_and_a_port_and_any_other_identifier_has_no_address() {
         let ipv4 = "192.0.2.1 192.0.2.1:80 ::ffff:192.0.2.1 [::ffff:192.0.2.1]:80";
         let ipv6 = "2001:db8::1 [2001:db8::1] [2001:db8::1]:80";
-        let none = " _hidden unknown:80 [2001:db8::1 [2001:db8::1]80 192.0.2";
+        let zone = "fe80::1%lo fe80::1%3 [fe80::1%eth0] [fe80::1%eth0]:80 [fe80::1%25eth0]:80";
+        let none = " _hidden unknown:80 [2001:db8::1 [2001:db8::1]80 192.0.2 %eth0 [fe80::1%lo [fe80::1%lo]80";
         for (nodes, expected) in [
             (ipv4, "192.0.2.1".parse().ok()),
             (ipv6, "2001:db8::1".parse().ok()),
+            (zone, "fe80::1".parse().ok()),
             (none, None),
         ] {
             for node in nodes.split(' ') {
