@@ -16,7 +16,7 @@ mod sentinels;
 mod tls;
 mod url;
 
-pub(crate) use connect::{check_role, describe};
+pub(crate) use connect::{check_role, describe, is_cut};
 // Clones share the connection.
 pub(crate) use redis::aio::MultiplexedConnection as Connection;
 

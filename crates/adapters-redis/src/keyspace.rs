@@ -8,7 +8,7 @@ use animal_store_app::{
 };
 use redis::{ErrorKind, RedisError};
 
-use crate::connection::{Connection, RedisEndpoint, describe};
+use crate::connection::{Connection, RedisEndpoint, describe, is_cut};
 
 pub(crate) type Result<T> = result::Result<T, RedisFailure>;
 
@@ -149,7 +149,7 @@ impl RedisFailure {
 
     /// Returns whether the connection was lost.
     pub(crate) fn is_disconnection(&self) -> bool {
-        matches!(self, Self::Command(error) if error.is_connection_dropped())
+        matches!(self, Self::Command(error) if error.is_connection_dropped() || is_cut(error))
     }
 }
 
@@ -162,6 +162,7 @@ impl From<RedisError> for RedisFailure {
             return Self::corrupt("it is not a hash");
         }
         match error.kind() {
+            _ if is_cut(&error) => Self::Command(error),
             ErrorKind::UnexpectedReturnType | ErrorKind::Parse => {
                 Self::corrupt("a field is malformed")
             }

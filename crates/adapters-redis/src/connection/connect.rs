@@ -95,7 +95,7 @@ pub(crate) fn describe(endpoint: &RedisEndpoint, error: &RedisError, names: &str
         format!("Redis at {endpoint} refused the login of the user {user:?} (WRONGPASS); {advice}")
     } else if error.is_timeout() {
         format!("Redis at {endpoint} did not respond in time")
-    } else if is_closed(error) {
+    } else if is_closed(error) || is_cut(error) {
         format!("Redis at {endpoint} closed the connection")
     } else {
         format!("Redis at {endpoint}: {text}")
@@ -107,6 +107,7 @@ fn describe_connect(endpoint: &RedisEndpoint, error: &RedisError) -> String {
         ErrorKind::RESP3NotSupported => {
             format!("Redis at {endpoint} does not support RESP3: version 6.0 or later is required")
         }
+        _ if is_cut(error) => describe(endpoint, error, ""),
         ErrorKind::Parse | ErrorKind::UnexpectedReturnType => {
             format!("the server at {endpoint} does not respond like Redis: check the address")
         }
@@ -119,7 +120,7 @@ fn tls_hint(endpoint: &RedisEndpoint, error: &RedisError) -> &'static str {
     if error.is_timeout() && endpoint.uses_tls() {
         "; if it does not use TLS, the URL must begin with redis://"
     } else if is_closed(error) && !endpoint.uses_tls() {
-        "; if it requires TLS, the URL must begin with rediss://"
+        "; if it requires TLS, the URL must begin with rediss://; otherwise see whether its maxclients is reached"
     } else if text.contains("peer certificate") {
         "; check keys.redis.tls_ca_file and the host in the URL"
     } else if text.contains("fatal alert") {
@@ -132,6 +133,14 @@ fn tls_hint(endpoint: &RedisEndpoint, error: &RedisError) -> &'static str {
 /// Returns whether the server closed a connection that it had accepted.
 fn is_closed(error: &RedisError) -> bool {
     error.is_connection_dropped() && !error.is_connection_refusal()
+}
+
+/// Returns whether the connection was lost inside a response. The driver reports that it cannot parse the response.
+pub(crate) fn is_cut(error: &RedisError) -> bool {
+    let problem = error.detail().unwrap_or_default();
+    error.kind() == ErrorKind::Parse
+        && problem.starts_with("Parse error at")
+        && problem.contains("end of input")
 }
 
 /// Returns the first error reply in the words of Redis, otherwise the words of the driver or the system.

@@ -5,7 +5,7 @@ use std::{
     error::Error,
     fs,
     io::{Read, Write},
-    net::TcpListener,
+    net::{TcpListener, TcpStream},
     path::Path,
     thread,
 };
@@ -146,6 +146,43 @@ async fn another_kind_of_server_is_not_taken_for_redis() {
     .await;
 }
 
+/// Starts a master that closes each connection inside the response to the first command of its client.
+fn server_that_is_lost() -> RedisEndpoint {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+    let address = listener.local_addr().expect("an address");
+    thread::spawn(move || {
+        for connection in listener.incoming() {
+            let connection = connection.expect("a connection");
+            thread::spawn(move || respond_until_lost(connection));
+        }
+    });
+    endpoint(&format!("redis://{address}"))
+}
+
+fn respond_until_lost(mut connection: TcpStream) {
+    let mut buffer = [0; 4096];
+    while let Ok(length @ 1..) = connection.read(&mut buffer) {
+        let request = String::from_utf8_lossy(&buffer[..length]);
+        let mut response = "%1\r\n+role\r\n+master\r\n".repeat(request.matches("HELLO").count());
+        response += &"+OK\r\n".repeat(request.matches("SETINFO").count());
+        if response.is_empty() {
+            let _ = connection.write_all(b"*2\r\n$5\r\nab");
+            return;
+        }
+        let _ = connection.write_all(response.as_bytes());
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_is_lost_inside_a_response_is_neither_invalid_data_nor_a_wrong_address() {
+    for server in [
+        server_that_responds("%7\r\n$6\r\nserver\r\n$5\r\nre"),
+        server_that_is_lost(),
+    ] {
+        fails(server, "closed the connection").await;
+    }
+}
+
 fn read(path: &Path) -> String {
     fs::read_to_string(path).expect("a certificate")
 }
@@ -186,7 +223,7 @@ async fn tls_works_only_with_the_right_certificates() {
     let to_encrypted = endpoint(&server.url().replace("rediss", "redis"));
     fails(
         to_encrypted,
-        "; if it requires TLS, the URL must begin with rediss://",
+        "; if it requires TLS, the URL must begin with rediss://; otherwise see whether its maxclients is reached",
     )
     .await;
     let plain = RedisServer::start();
