@@ -142,6 +142,18 @@ impl Examination {
     async fn inspect_index(&mut self, subject: &'static str) -> keyspace::Result<Finding> {
         let index = &self.keyspace.index;
         if self.connection.exists(index).await? {
+            // The documented user may not execute TYPE.
+            let mut query = cmd("HMGET");
+            let field = query.arg(index).arg("").exec_async(&mut self.connection);
+            let field = field.await;
+            if matches!(&field, Err(error) if error.code() == Some("WRONGTYPE")) {
+                return Ok(Finding::error(
+                    subject,
+                    format!("{index} is not a hash: API keys cannot be created, listed or revoked"),
+                    "restore Redis from a backup, and see which program has replaced the index",
+                ));
+            }
+            field?;
             return Ok(Finding::ok(subject, index.as_str()));
         }
         Ok(Finding::warning(

@@ -74,12 +74,14 @@ async fn each_missing_permission_is_found() {
 }
 
 #[tokio::test]
-async fn a_server_without_keys_a_replica_and_a_cluster_are_found() {
+async fn a_server_without_an_index_of_keys_a_replica_and_a_cluster_are_found() {
     let server = RedisServer::start();
     let subject = "redis.index";
     finds(&server, subject, Warning, "shop:v1:index").await;
     let advice = "as a user of Redis who may (keys.redis.admin_url)";
     finds(&server, subject, Warning, advice).await;
+    server.run("SET shop:v1:index index");
+    finds(&server, subject, Error, "shop:v1:index is not a hash").await;
     server.run("REPLICAOF 127.0.0.1 1");
     finds(&server, "redis.connection", Error, "replica").await;
     let cluster = RedisServer::with("--cluster-enabled yes");
