@@ -34,6 +34,9 @@ const HTTP_1: &[u8] = b"http/1.1";
 /// The algorithm of RSA keys (RFC 8017, appendix A.1).
 const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
 
+/// The private keys that can be used.
+const KEY_KINDS: &str = "RSA from 2048 to 4096 bits, P-256, P-384 or Ed25519";
+
 /// Texts in a PEM file whose private key is encrypted.
 const ENCRYPTED: [&str; 2] = ["BEGIN ENCRYPTED PRIVATE KEY", "Proc-Type: 4,ENCRYPTED"];
 
@@ -155,6 +158,9 @@ impl TlsFiles {
             Error::InconsistentKeys(_) => {
                 TlsFilesError::PrivateKey(format!("{key} is not the private key of {name}"))
             }
+            Error::General(_) => TlsFilesError::PrivateKey(format!(
+                "{key} is damaged or of no supported kind: {KEY_KINDS}"
+            )),
             error => TlsFilesError::PrivateKey(format!("{key} cannot be used: {error}")),
         }
     }

@@ -79,7 +79,7 @@ fn a_file_that_cannot_be_used_is_named_with_the_reason_and_without_its_text() {
             key(&cut),
             "PrivateKey: …cut has no valid private key in PEM",
         ),
-        (key(&invalid), "PrivateKey: …invalid cannot be used: "),
+        (key(&invalid), "PrivateKey: …invalid is damaged or of "),
         (
             key(&encrypted),
             "PrivateKey: …encrypted is encrypted: decrypt it with `openssl pkey`",
@@ -179,6 +179,27 @@ fn only_a_key_of_rsa_has_a_length() {
             client_authorities: None,
         };
         assert_eq!(files.load().unwrap().rsa_bits(), bits, "{algorithm:?}");
+    }
+}
+
+#[test]
+fn the_kinds_of_keys_that_are_supported_are_named_for_any_other_key() {
+    let folder = TempDir::new().unwrap();
+    for algorithm in [
+        &["rsa:1024"][..],
+        &["ec", "-pkeyopt", "ec_paramgen_curve:P-521"],
+        &["ec", "-pkeyopt", "ec_paramgen_curve:secp256k1"],
+    ] {
+        let options = [&["-newkey"], algorithm].concat();
+        let [certificate, private_key] = self_signed(folder.path(), &options);
+        let files = TlsFiles {
+            certificate,
+            private_key,
+            client_authorities: None,
+        };
+        let error = files.load().unwrap_err().to_string();
+        let expected = "own-key.pem is damaged or of no supported kind: RSA from 2048 to 4096 bits, P-256, P-384 or Ed25519";
+        assert!(error.ends_with(expected), "{error}");
     }
 }
 
