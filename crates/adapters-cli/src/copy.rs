@@ -49,13 +49,23 @@ pub(crate) fn print_summary(summary: &CopySummary, started: Instant) -> anyhow::
         ("idempotency keys", summary.idempotency_records.to_string()),
         ("tokens of API keys", api_keys),
     ];
-    if let Some(keys) = &summary.api_keys
-        && !keys.others.is_empty()
-    {
-        let ids: Vec<_> = keys.others.iter().map(ApiKeyId::as_str).collect();
-        let ids = ids.join(", ");
-        let text = format!("{ids}; revoke those that were revoked in the source");
-        lines.push(("API keys of the target alone", text));
+    if let Some(keys) = &summary.api_keys {
+        if !keys.others.is_empty() {
+            let ids = join(&keys.others);
+            let text = format!("{ids}; revoke those that were revoked in the source");
+            lines.push(("API keys of the target alone", text));
+        }
+        if !keys.valid_again.is_empty() {
+            let ids = join(&keys.valid_again);
+            let text =
+                format!("{ids}; they had been revoked in the target: revoke them on both sides");
+            lines.push(("warning: API keys valid again", text));
+        }
     }
     print_result(&lines, started)
+}
+
+fn join(ids: &[ApiKeyId]) -> String {
+    let ids: Vec<_> = ids.iter().map(ApiKeyId::as_str).collect();
+    ids.join(", ")
 }

@@ -18,6 +18,8 @@ pub struct ImportedApiKeys {
     pub added: usize,
     /// Keys of the target that the source does not have, in the order of their ids.
     pub others: Vec<ApiKeyId>,
+    /// Keys that this call added although they had been revoked in the target, in the order of their ids.
+    pub valid_again: Vec<ApiKeyId>,
 }
 
 impl ApiKeyStores {
@@ -25,12 +27,21 @@ impl ApiKeyStores {
     /// the copy.
     pub(super) async fn copy(&self) -> Result<ImportedApiKeys, CopyError> {
         let keys = self.from.list().await.map_err(CopyError::Source)?;
+        let log = self.to.audit_log().await.map_err(target)?;
         let mut others = Vec::new();
+        let mut valid_again = Vec::new();
         let mut added = 0;
         for key in &keys {
-            added += self.import(key.clone()).await?;
+            let id = &key.key.id;
+            let imported = self.import(key.clone()).await?;
+            added += imported;
+            let is_revocation =
+                |entry: &AuditEntry| entry.change == "revoke" && entry.key.id == *id;
+            if imported > 0 && log.iter().any(is_revocation) {
+                valid_again.push(id.clone());
+            }
         }
-        self.copy_audit_log().await?;
+        self.copy_audit_log(log).await?;
         let ids: HashSet<_> = keys.into_iter().map(|key| key.key.id).collect();
         for copied in self.to.list().await.map_err(target)? {
             let id = copied.key.id;
@@ -38,7 +49,11 @@ impl ApiKeyStores {
                 others.push(id);
             }
         }
-        Ok(ImportedApiKeys { added, others })
+        Ok(ImportedApiKeys {
+            added,
+            others,
+            valid_again,
+        })
     }
 
     /// Returns the number of tokens that were added.
@@ -50,9 +65,9 @@ impl ApiKeyStores {
         Ok(after.saturating_sub(before))
     }
 
-    async fn copy_audit_log(&self) -> Result<(), CopyError> {
+    /// `copied`: the entries that the target has.
+    async fn copy_audit_log(&self, copied: Vec<AuditEntry>) -> Result<(), CopyError> {
         let mut entries = self.from.audit_log().await.map_err(CopyError::Source)?;
-        let copied = self.to.audit_log().await.map_err(target)?;
         let known: HashSet<AuditEntry> = copied.into_iter().collect();
         entries.retain(|entry| !known.contains(entry));
         self.to.append_audit(entries).await.map_err(target)

@@ -262,7 +262,8 @@ async fn api_keys_are_imported_and_a_target_without_the_permission_is_not_change
         imported,
         Some(ImportedApiKeys {
             added: 1,
-            others: vec![api_key_id("c")]
+            others: vec![api_key_id("c")],
+            valid_again: Vec::new(),
         })
     );
     assert_eq!(stores.target.pets(), stores.source.pets());

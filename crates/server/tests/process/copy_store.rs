@@ -135,6 +135,22 @@ fn api_keys_move_to_redis_to_postgresql_and_back() {
     let [log, moved] = [&sqlite, &back].map(|store| store.keys("log --json").stdout);
     assert!(log.len() > 2 && moved == log, "{moved:?}");
 
+    // A copy is repeated after a revocation in the target.
+    other.keys(&format!("revoke {id}")).assert_code(0);
+    let copied = copy((&postgres, &redis), (&other, DATABASE)).run();
+    let again = format!("warning: API keys valid again: {id}; they had been revoked");
+    copied.assert_success().assert_has(&again);
+    assert_accepted(&other, &token);
+    let copied = copy((&postgres, &redis), (&other, DATABASE)).run();
+    assert!(
+        !copied
+            .assert_success()
+            .stdout
+            .concat()
+            .contains("valid again"),
+        "{copied:?}"
+    );
+
     // A copy is repeated after a revocation in the source.
     sqlite.keys(&format!("revoke {id}")).assert_code(0);
     let copied = to_redis();
