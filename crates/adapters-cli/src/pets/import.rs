@@ -7,12 +7,12 @@ mod source;
 use std::{io, path::PathBuf, sync::Arc, time::Instant};
 
 use animal_store_app::{
-    ImportPets, ImportRequests,
+    ApiKeyLabel, ImportPets, ImportRequests,
     ports::{AddPetError, AddedPet, PetRepository},
 };
 use animal_store_domain::NewPet;
 use anyhow::{Context, ensure};
-use clap::{Args, builder::NonEmptyStringValueParser};
+use clap::Args;
 use tokio::{
     io::{AsyncWriteExt, stderr},
     task::JoinSet,
@@ -34,9 +34,10 @@ pub struct ImportArgs {
     #[arg(value_name = "FILE")]
     input: PathBuf,
     /// Name of the import; default: the digest of the file. An import that is repeated under its name within the
-    /// retention of idempotency keys adds only the pets that are missing.
-    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
-    name: Option<String>,
+    /// retention of idempotency keys adds only the pets that are missing. The rules are those of the label of an API
+    /// key.
+    #[arg(long, value_parser = ApiKeyLabel::parse)]
+    name: Option<ApiKeyLabel>,
     /// Creates the SQLite file if there is none.
     #[arg(long)]
     create: bool,

@@ -193,6 +193,10 @@ fn an_import_that_cannot_begin_is_refused() {
         let refused = import.standard_input(input).run();
         refused.assert_refused(code, &[reason]);
     }
+    for name in [" ", "\u{1b}[31mred", "two\nlines"] {
+        let refused = import(&store, name).run();
+        refused.assert_refused(2, &["--name", "1 to 64 characters, not only white space"]);
+    }
     let array = "\u{feff}[\n{\"name\":\"Rex\",\"categoryId\":1}\n]";
     let (input, _writer) = open_input(array);
     let refused = import(&store, "x").standard_input(input).run();

@@ -5,6 +5,7 @@ use std::{
     path::Path,
 };
 
+use animal_store_app::ApiKeyLabel;
 use anyhow::{Context, bail};
 use sha2::{Digest, Sha256};
 use tokio::{
@@ -32,9 +33,9 @@ impl<'a> Source<'a> {
     }
 
     /// Returns the name of the import: the given one, or the digest of the file.
-    pub(super) async fn import_name(&self, given: Option<String>) -> anyhow::Result<String> {
+    pub(super) async fn import_name(&self, given: Option<ApiKeyLabel>) -> anyhow::Result<String> {
         if let Some(name) = given {
-            return Ok(name);
+            return Ok(name.to_string());
         }
         match self {
             Self::File(path) if !is_pipe(path) => {
