@@ -46,6 +46,7 @@ macro_rules! sql_api_key_store_contract {
             a_first_key_is_added_before_any_change_only,
             a_clock_that_is_ahead_during_one_change_deletes_no_valid_token_and_no_entry,
             a_key_whose_label_is_refused_today_works,
+            a_revocation_deletes_tokens_that_look_expired,
             a_revocation_ends_tokens_and_uses_and_only_changes_of_keys_have_versions,
             a_revocation_that_cannot_be_recorded_is_done,
             a_store_in_place_of_the_known_one_has_only_its_own_keys,
@@ -56,6 +57,7 @@ macro_rules! sql_api_key_store_contract {
             an_invalid_key_is_an_error_for_its_token_only_and_can_be_revoked,
             expired_tokens_are_deleted_by_a_change_a_month_after_one_that_found_them,
             readings_of_a_clock_are_thinned_out_and_forgotten,
+            the_marks_of_the_last_thousand_changes_are_kept,
             uses_of_unknown_and_expired_keys_are_not_listed,
             without_the_version_no_key_is_changed,
         );

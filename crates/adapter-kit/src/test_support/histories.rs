@@ -110,3 +110,14 @@ pub async fn after_a_change_by_an_older_program_all_keys_are_read<D: KeyDatabase
         assert!(!is_accepted(&directory, id).await, "{id}");
     }
 }
+
+/// With them, a directory reads the changes only.
+pub async fn the_marks_of_the_last_thousand_changes_are_kept<D: KeyDatabase>(keys: SqlKeys<D>) {
+    keys.add(&["first"]).await;
+    for (version, id) in [(10, "a"), (5000, "b")] {
+        (keys.execute)(&format!("UPDATE api_key_state SET version = {version}"));
+        keys.add(&[id]).await;
+    }
+    let oldest = (keys.number)("SELECT min(version) FROM api_key_marks");
+    assert_eq!(oldest, 5001);
+}

@@ -156,3 +156,12 @@ pub async fn after_each_change_the_state_has_the_numbers_of_keys_and_tokens<D: K
     (keys.execute)("DELETE FROM api_key_tokens; UPDATE api_key_state SET version = version + 1");
     change(add("d", "5", None)).await;
 }
+
+/// The clock may be wrong.
+pub async fn a_revocation_deletes_tokens_that_look_expired<D: KeyDatabase>(keys: SqlKeys<D>) {
+    keys.add(&["key"]).await;
+    keys.make(rotate("key", "new", HOUR)).await;
+    (keys.execute)(&format!("{EXPIRE} WHERE expires_at IS NOT NULL"));
+    keys.revoke("key").await;
+    assert_eq!((keys.number)("SELECT count(*) FROM api_key_tokens"), 0);
+}
