@@ -146,20 +146,24 @@ fn an_identity_has_the_end_of_its_certificate_and_shows_no_key() {
     );
 }
 
-/// Makes a certificate with OpenSSL, which has signed itself, and returns it with its key.
-fn self_signed(folder: &Path, options: &[&str]) -> [PathBuf; 2] {
-    let files = ["own.pem", "own-key.pem"].map(|name| folder.join(name));
+/// Makes a certificate with OpenSSL, which has signed itself, and its key.
+fn self_signed(folder: &Path, options: &[&str]) -> TlsFiles {
+    let [certificate, private_key] = ["own.pem", "own-key.pem"].map(|name| folder.join(name));
     let output = Command::new("openssl")
         .args(["req", "-x509", "-nodes", "-subj", "/CN=own", "-days", "1"])
         .arg("-out")
-        .arg(&files[0])
+        .arg(&certificate)
         .arg("-keyout")
-        .arg(&files[1])
+        .arg(&private_key)
         .args(options)
         .output()
         .expect("OpenSSL is installed");
     assert!(output.status.success(), "{output:?}");
-    files
+    TlsFiles {
+        certificate,
+        private_key,
+        client_authorities: None,
+    }
 }
 
 #[test]
@@ -172,12 +176,7 @@ fn only_a_key_of_rsa_has_a_length() {
         (&["ed25519"], None),
     ] {
         let options = [&["-newkey"], algorithm].concat();
-        let [certificate, private_key] = self_signed(folder.path(), &options);
-        let files = TlsFiles {
-            certificate,
-            private_key,
-            client_authorities: None,
-        };
+        let files = self_signed(folder.path(), &options);
         assert_eq!(files.load().unwrap().rsa_bits(), bits, "{algorithm:?}");
     }
 }
@@ -191,12 +190,7 @@ fn the_kinds_of_keys_that_are_supported_are_named_for_any_other_key() {
         &["ec", "-pkeyopt", "ec_paramgen_curve:secp256k1"],
     ] {
         let options = [&["-newkey"], algorithm].concat();
-        let [certificate, private_key] = self_signed(folder.path(), &options);
-        let files = TlsFiles {
-            certificate,
-            private_key,
-            client_authorities: None,
-        };
+        let files = self_signed(folder.path(), &options);
         let error = files.load().unwrap_err().to_string();
         let expected = "own-key.pem is damaged or of no supported kind: RSA from 2048 to 4096 bits, P-256, P-384 or Ed25519";
         assert!(error.ends_with(expected), "{error}");
@@ -238,7 +232,7 @@ fn an_authority_of_clients_may_sign_others_and_an_expired_one_is_noticed() {
         (constraints("basicConstraints=critical,CA:TRUE"), true),
         (constraints("basicConstraints=critical,CA:FALSE"), false),
     ] {
-        let [own, _] = self_signed(folder.path(), &constraints);
+        let own = self_signed(folder.path(), &constraints).certificate;
         assert_eq!(load(&own).is_ok(), is_authority, "{constraints:?}");
     }
 }
