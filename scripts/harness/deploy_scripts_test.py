@@ -25,6 +25,11 @@ PET = '{"name":"Rex","categoryId":1}\n'
 DATE = """#!/bin/sh
 exec /bin/date --date=@$(($(/bin/date +%s) + OFFSET)) "$@"
 """
+# `sqlite3` whose check of a backup is preceded by $BEFORE_CHECK.
+SQLITE3 = """#!/bin/sh
+case $* in *quick_check*) eval "$BEFORE_CHECK" ;; esac
+exec /usr/bin/sqlite3 "$@"
+"""
 DAY = 24 * 3600
 
 
@@ -36,9 +41,10 @@ class DeployScripts(unittest.TestCase):
         programs = self.folder / "programs"
         programs.mkdir()
         (programs / "animal-store").symlink_to(service_program())
-        (programs / "date").write_text(DATE)
-        (programs / "date").chmod(0o755)
-        self.environment = {"PATH": f"{programs}:{os.environ['PATH']}", "OFFSET": "0"}
+        for name, script in (("date", DATE), ("sqlite3", SQLITE3)):
+            (programs / name).write_text(script)
+            (programs / name).chmod(0o755)
+        self.environment = {"PATH": f"{programs}:{os.environ['PATH']}", "OFFSET": "0", "BEFORE_CHECK": ""}
         self.config = str(self.folder / "store.toml")
         Path(self.config).write_text(f"storage.sqlite.path = '{self.folder}/store.db'\n")
         self.run_in_folder("animal-store", "pets", "import", "-", "--create", "--name", "x", "--config", self.config)
@@ -47,7 +53,7 @@ class DeployScripts(unittest.TestCase):
         """Returns standard output and standard error."""
         run = subprocess.run(
             [*map(str, command)], cwd=self.folder, env=self.environment | variables, input=PET, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, process_group=0,
         )
         self.assertEqual(code, run.returncode, run.stdout)
         return run.stdout
@@ -65,7 +71,7 @@ class DeployScripts(unittest.TestCase):
         return new
 
     def backups(self, folder: str) -> set[Path]:
-        return {path for path in (self.folder / folder).iterdir() if path.suffix == ".db"}
+        return {*(self.folder / folder).glob("animal-store-*.db")}
 
     def rehearse(self, folder: str, days: int = 0) -> str:
         # A name that TOML and the shell would not take as it is.
@@ -129,6 +135,22 @@ class DeployScripts(unittest.TestCase):
         metrics = (self.folder / "x/animal-store-backup.prom").read_text()
         self.assertIn("_success 0\n", metrics)
         self.assertIn("_pets 1\n", metrics)
+
+    def test_a_backup_that_is_not_checked_has_no_name_of_a_backup(self) -> None:
+        (self.folder / "x").mkdir()
+        kept = self.back_up("x", keep=1)
+        fails, prints, killed, all_killed = "exit 1", "echo damaged", "kill -KILL $$", "kill -KILL 0"
+        for before_check, code in ((fails, 1), (prints, 1), (killed, 1), (all_killed, -9)):
+            with self.subTest(before_check):
+                options = ("--config", self.config)
+                self.run_in_folder(BACKUP, "x", 1, *options, code=code, OFFSET=str(DAY), BEFORE_CHECK=before_check)
+                self.assertEqual({kept}, self.backups("x"))
+                self.assertEqual(code == 1, (self.folder / "x/invalid.db").exists())
+                (self.folder / "x/invalid.db").unlink(missing_ok=True)
+        [left] = (self.folder / "x").glob(".*")
+        os.utime(left, (0, 0))
+        new = self.back_up("x", keep=1, days=2)
+        self.assertEqual({"animal-store-backup.prom", new.name}, {path.name for path in (self.folder / "x").iterdir()})
 
     def test_a_failed_backup_does_not_end_the_warning_of_a_smaller_one(self) -> None:
         (self.folder / "x").mkdir()
