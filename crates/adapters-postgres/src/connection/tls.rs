@@ -6,11 +6,12 @@ use animal_store_small_files::read;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
     client::{
-        ServerCertVerifierBuilder, WebPkiServerVerifier,
         danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+        verify_server_cert_signed_by_trust_anchor, verify_server_name,
     },
     crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature},
     pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject},
+    server::ParsedCertificate,
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
 
@@ -25,20 +26,13 @@ pub(super) struct CertificateCheck {
 /// Returns a connector with this check, or the reason why the authorities cannot be used.
 pub(super) fn connector(check: &CertificateCheck) -> Result<MakeRustlsConnect, String> {
     let provider = Arc::new(ring::default_provider());
-    let roots = check.roots.as_deref().map(load).transpose()?;
-    let verifier = roots.map(|roots| {
-        WebPkiServerVerifier::builder_with_provider(roots.into(), Arc::clone(&provider))
-    });
-    let webpki = verifier
-        .map(ServerCertVerifierBuilder::build)
-        .transpose()
-        .map_err(|error| error.to_string())?;
+    let trusted = check.roots.as_deref().map(load).transpose()?;
     let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(Verifier {
-            webpki,
+            trusted,
             checks_name: check.checks_name,
             provider,
         }))
@@ -46,8 +40,8 @@ pub(super) fn connector(check: &CertificateCheck) -> Result<MakeRustlsConnect, S
     Ok(MakeRustlsConnect::new(config))
 }
 
-fn load(source: &str) -> Result<RootCertStore, String> {
-    let certificates = if source == "system" {
+fn load(source: &str) -> Result<Trusted, String> {
+    let certificates: Vec<_> = if source == "system" {
         rustls_native_certs::load_native_certs().certs
     } else {
         let text =
@@ -55,19 +49,57 @@ fn load(source: &str) -> Result<RootCertStore, String> {
         let certificates = CertificateDer::pem_slice_iter(&text).collect::<Result<_, _>>();
         certificates.map_err(|error| format!("{source} is not valid PEM: {error}"))?
     };
-    let mut store = RootCertStore::empty();
-    let (added, _) = store.add_parsable_certificates(certificates);
+    let mut authorities = RootCertStore::empty();
+    let (added, _) = authorities.add_parsable_certificates(certificates.iter().cloned());
     if added == 0 {
         Err(format!("{source} has no certificate of an authority"))
     } else {
-        Ok(store)
+        Ok(Trusted {
+            authorities,
+            certificates,
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Trusted {
+    authorities: RootCertStore,
+    certificates: Vec<CertificateDer<'static>>,
+}
+
+impl Trusted {
+    /// Fails unless an authority has signed the certificate. A self-signed one is usually that of an authority, which
+    /// no other server may have; it is accepted if it is one of those that are trusted.
+    fn check(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+        provider: &CryptoProvider,
+    ) -> Result<(), Error> {
+        let checked = verify_server_cert_signed_by_trust_anchor(
+            &ParsedCertificate::try_from(end_entity)?,
+            &self.authorities,
+            intermediates,
+            now,
+            provider.signature_verification_algorithms.all,
+        );
+        match checked {
+            // The dates are checked before the kind of the certificate.
+            Err(Error::InvalidCertificate(CertificateError::Other(_)))
+                if self.certificates.contains(end_entity) =>
+            {
+                Ok(())
+            }
+            result => result,
+        }
     }
 }
 
 #[derive(Debug)]
 struct Verifier {
     /// `None` accepts every certificate.
-    webpki: Option<Arc<WebPkiServerVerifier>>,
+    trusted: Option<Trusted>,
     checks_name: bool,
     provider: Arc<CryptoProvider>,
 }
@@ -78,20 +110,16 @@ impl ServerCertVerifier for Verifier {
         end_entity: &CertificateDer<'_>,
         intermediates: &[CertificateDer<'_>],
         server_name: &ServerName<'_>,
-        ocsp_response: &[u8],
+        _ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let Some(webpki) = &self.webpki else {
-            return Ok(ServerCertVerified::assertion());
-        };
-        match webpki.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
-        {
-            // The name is checked last, after the signatures.
-            Err(Error::InvalidCertificate(
-                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-            )) if !self.checks_name => Ok(ServerCertVerified::assertion()),
-            result => result,
+        if let Some(trusted) = &self.trusted {
+            trusted.check(end_entity, intermediates, now, &self.provider)?;
         }
+        if self.checks_name {
+            verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+        }
+        Ok(ServerCertVerified::assertion())
     }
 
     fn verify_tls12_signature(

@@ -9,6 +9,7 @@ use std::{
 
 use animal_store_adapters_postgres::PgEndpoint;
 use animal_store_test_servers::Certificates;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 use tempfile::TempDir;
 
 use crate::{prelude::*, store::set};
@@ -177,6 +178,32 @@ async fn after_a_failed_handshake_only_modes_that_allow_it_connect_without_tls()
     server.install(certificate, key).await;
     let authorities = Some(expired.authority.as_path());
     server.gives("localhost", authorities, ONLY_PLAIN).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_self_signed_certificate_of_an_authority_is_accepted_if_the_file_has_it() {
+    let server = Server::new(PostgresServer::with_tls()).await;
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("server.crt");
+    let key = KeyPair::generate().expect("a key");
+    let mut params = CertificateParams::new(["localhost".to_owned()]).expect("a valid name");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let install = async |params: &CertificateParams| {
+        let certificate = params.self_signed(&key).expect("signed").pem();
+        fs::write(&file, &certificate).expect("the file can be written");
+        server.install(certificate, key.serialize_pem()).await;
+    };
+    let mut expected = [Encrypted, Plain, Encrypted, Encrypted, Encrypted, Encrypted];
+    install(&params).await;
+    server.gives("localhost", Some(&file), expected).await;
+    let others = Some(server.authority());
+    server.gives("localhost", others, ONLY_PLAIN).await;
+    // The certificate is not for this name.
+    expected[5] = Refused;
+    server.gives("127.0.0.1", Some(&file), expected).await;
+    params.not_after = rcgen::date_time_ymd(2000, 1, 1);
+    install(&params).await;
+    server.gives("localhost", Some(&file), ONLY_PLAIN).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
