@@ -224,7 +224,9 @@ fn execute(command: Command, options: &Options) -> anyhow::Result<()> {
             // The completions name every command: those of `help` would repeat them.
             let mut command = command_line(Cli::command().disable_help_subcommand(true));
             clap_complete::generate(shell, &mut command, "animal-store", &mut script);
-            print(script)
+            // clap_complete writes the hyphen of the name in two ways in its script for bash (clap-rs/clap#6421).
+            let script = String::from_utf8(script)?;
+            print(script.replace("animal__subcmd__store", "animal__store"))
         }
     }?;
     ensure!(

@@ -61,13 +61,36 @@ fn an_invalid_command_line_is_refused_without_repeating_a_value() {
     }
 }
 
+fn run(line: &str) -> String {
+    let program = Program::bare().set("storage.backend", "nowhere");
+    let exited = program.args(line).run();
+    exited.assert_success().stdout.join("\n")
+}
+
+#[test]
+fn bash_completes_commands_and_options_at_each_level() {
+    let complete = r#"eval "$0"; COMP_WORDS=($1); COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+        _animal__store animal-store "${COMP_WORDS[-1]}" "${COMP_WORDS[-2]}"; echo "${COMPREPLY[@]}""#;
+    let script = run("completions bash");
+    for (line, expected) in [
+        ("animal-store ke", "keys"),
+        ("animal-store keys rev", "revoke"),
+        ("animal-store keys create --la", "--label"),
+        ("animal-store check-config --conf", "--config"),
+    ] {
+        let mut bash = Command::new("bash");
+        let output = bash.args(["-c", complete, &script, line]).output();
+        let completed = String::from_utf8(output.expect("bash runs").stdout);
+        assert_eq!(
+            completed.as_deref(),
+            Ok(format!("{expected}\n").as_str()),
+            "{line}"
+        );
+    }
+}
+
 #[test]
 fn completions_and_the_document_of_the_interface_need_no_valid_configuration() {
-    let run = |line: &str| {
-        let program = Program::bare().set("storage.backend", "nowhere");
-        let exited = program.args(line).run();
-        exited.assert_success().stdout.join("\n")
-    };
     for shell in ["bash", "zsh", "fish"] {
         let script = run(&format!("completions {shell}"));
         assert!(script.contains("check-config") && script.contains("print-key"));
