@@ -100,10 +100,22 @@ fn client_context(headers: &HeaderMap) -> Context {
     if let Some(value) = values.next()
         && values.next().is_none()
         && let Ok(text) = value.to_str()
+        && has_fields_of_traceparent(text)
     {
         fields.insert(TRACEPARENT.to_owned(), text.to_owned());
     }
     TraceContextPropagator::new().extract_with_context(&Context::new(), &fields)
+}
+
+/// Returns whether a header begins with a version, two ids and flags. The propagator also reads numbers that are shorter
+/// or have a sign.
+fn has_fields_of_traceparent(text: &str) -> bool {
+    let mut fields = text.split('-');
+    [2, 32, 16, 2].into_iter().all(|length| {
+        fields.next().is_some_and(|field| {
+            field.len() == length && field.bytes().all(|byte| byte.is_ascii_hexdigit())
+        })
+    })
 }
 
 /// Returns the id of the trace of a context. `None` without a span, or without a layer for traces.
@@ -209,7 +221,14 @@ mod tests {
         let trace = "0af7651916cd43dd8448eb211c80319c".to_owned();
         assert_eq!(client(&[sampled]), Some((trace.clone(), true)));
         assert_eq!(client(&[unsampled]), Some((trace, false)));
-        for values in [&[][..], &[sampled, sampled], &["x"], &[&sampled[..52]]] {
+        let signed = "00-+af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
+        for values in [
+            &[][..],
+            &[sampled, sampled],
+            &["x"],
+            &[&sampled[..52]],
+            &[signed],
+        ] {
             assert_eq!(client(values), None, "{values:?}");
         }
     }
