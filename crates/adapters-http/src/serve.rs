@@ -42,7 +42,6 @@ pub fn management_limits() -> ConnectionLimits {
         head_timeout: MANAGEMENT_TIMEOUT,
         body_timeout: MANAGEMENT_TIMEOUT,
         keep_alive: MANAGEMENT_TIMEOUT,
-        // Longer than the others together.
         response_timeout: 4 * MANAGEMENT_TIMEOUT,
         ..ConnectionLimits::default()
     }

@@ -23,7 +23,8 @@ pub struct ConnectionLimits {
     pub body_timeout: Duration,
     /// Timeout of an idle connection.
     pub keep_alive: Duration,
-    /// Timeout for everything else: a connection is closed this long after the last byte that was written to it.
+    /// Timeout of a request in the application, and of a response: each part of it that the client takes starts the
+    /// timeout again.
     pub response_timeout: Duration,
 }
 

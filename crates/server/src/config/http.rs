@@ -117,9 +117,7 @@ const CLIENT_AUTHORITIES: &str = "http.tls.client_ca_file";
 
 const KEEP_ALIVE: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_hours(1);
 const MILLION: NonZeroU32 = NonZeroU32::new(1_000_000).expect("not 0");
-/// More than the timeouts of a head and of a body. The answer timeout must be longer than all three together.
-const OTHER_TIMEOUTS: Duration = Duration::from_secs(45);
-/// The maximum of actix.
+/// More threads than any machine needs.
 const MAX_WORKERS: usize = 512;
 
 /// The section `http`.
@@ -166,15 +164,12 @@ fn read_api(values: &mut Values) -> ApiSettings {
 }
 
 fn read_connections(values: &mut Values) -> ConnectionLimits {
-    let keep_alive = values.get("http.keep_alive", duration(KEEP_ALIVE));
-    let defaults = ConnectionLimits::default();
     ConnectionLimits {
         workers: values.get("http.workers", workers),
         max_connections: values.get("http.max_connections", number(1..=1_000_000)),
         max_body_bytes: values.get("http.max_body_bytes", number(64..=1024 * 1024)),
-        keep_alive,
-        response_timeout: defaults.response_timeout.max(keep_alive + OTHER_TIMEOUTS),
-        ..defaults
+        keep_alive: values.get("http.keep_alive", duration(KEEP_ALIVE)),
+        ..ConnectionLimits::default()
     }
 }
 
