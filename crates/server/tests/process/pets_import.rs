@@ -187,6 +187,7 @@ fn an_import_that_cannot_begin_is_refused() {
         ("/ --create", 1, "/ cannot be read"),
         ("- --create", 2, "--name"),
         ("/proc/self/fd/0 --create", 2, "--name"),
+        ("/dev/null --create", 2, "--name"),
     ] {
         let (input, _writer) = open_input("{}");
         let import = store.program().args("pets import").args(line);

@@ -1,7 +1,6 @@
 use std::{
     fs,
     io::{self, Read},
-    os::unix::fs::FileTypeExt,
     path::Path,
 };
 
@@ -38,14 +37,15 @@ impl<'a> Source<'a> {
             return Ok(name.to_string());
         }
         match self {
-            Self::File(path) if !is_pipe(path) => {
+            Self::File(path) if can_be_read_twice(path) => {
                 let file = path.to_path_buf();
                 // A signal ends the import meanwhile.
                 let digest = spawn_blocking(move || digest(&file)).await?;
                 digest.with_context(|| unreadable(path))
             }
             Self::File(_) | Self::StandardInput => {
-                let reason = "standard input and a pipe can be read only once: add --name";
+                let reason =
+                    "standard input, a pipe and a device can be read only once: add --name";
                 bail!(UsageError(reason.to_owned()))
             }
         }
@@ -66,8 +66,9 @@ fn unreadable(path: &Path) -> String {
     format!("{} cannot be read", path.display())
 }
 
-fn is_pipe(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|input| input.file_type().is_fifo())
+/// A folder, and what cannot be examined, fails when it is opened.
+fn can_be_read_twice(path: &Path) -> bool {
+    fs::metadata(path).map_or(true, |input| input.is_file() || input.is_dir())
 }
 
 /// Returns the SHA-256 digest of a file.
