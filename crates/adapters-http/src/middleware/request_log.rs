@@ -1,4 +1,5 @@
-//! Logs one line per response, unless `log.requests` leaves it out, counts it, and sets headers of every response.
+//! For each response: its line in the log, unless `log.requests` leaves it out, its counts, and the headers that every
+//! response has.
 //!
 //! The line never contains a query or a body, and of the headers only the request id, the trace id, the user agent and
 //! the address of the client behind trusted proxies. Of an idempotency key it contains the digest. A 5xx is logged as
@@ -17,7 +18,7 @@ use actix_web::{
     body::{BodySize, MessageBody},
     dev::{Service, ServiceRequest, ServiceResponse},
     http::{
-        StatusCode,
+        Method, StatusCode,
         header::{HeaderMap, HeaderValue, USER_AGENT, X_CONTENT_TYPE_OPTIONS},
     },
 };
@@ -129,8 +130,8 @@ fn write_line<B: MessageBody>(
     let key = record.api_key.as_ref();
     let error = ApiError::of(response.response());
     let bytes = match response.response().body().size() {
-        BodySize::Sized(bytes) => bytes,
-        BodySize::None | BodySize::Stream => 0,
+        BodySize::Sized(bytes) if request.method() != Method::HEAD => bytes,
+        _ => 0,
     };
     at_level!(
         level,
