@@ -93,6 +93,9 @@ impl TlsFiles {
         let chain = read_certificates(&self.certificate).map_err(TlsFilesError::Certificate)?;
         let certificate = Certificate::from_der(&chain[0]);
         let certificate = certificate.map_err(|error| self.invalid_certificate(&error))?;
+        if certificate.tbs_certificate.version != Version::V3 {
+            return Err(self.invalid_certificate(&"X.509 version 3 is required"));
+        }
         let key = read_private_key(&self.private_key).map_err(TlsFilesError::PrivateKey)?;
         let clients = self.load_client_authorities();
         let clients = clients.map_err(TlsFilesError::ClientAuthorities)?;

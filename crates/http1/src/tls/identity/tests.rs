@@ -198,6 +198,15 @@ fn the_kinds_of_keys_that_are_supported_are_named_for_any_other_key() {
 }
 
 #[test]
+fn a_certificate_without_extensions_is_refused_by_its_version() {
+    let folder = TempDir::new().unwrap();
+    let options = ["-newkey", "rsa:2048", "-config", "/dev/null"];
+    let files = self_signed(folder.path(), &options);
+    let error = files.load().unwrap_err().to_string();
+    assert!(error.ends_with("X.509 version 3 is required"), "{error}");
+}
+
+#[test]
 fn an_authority_of_clients_may_sign_others_and_an_expired_one_is_noticed() {
     let folder = TempDir::new().unwrap();
     let certificates = Certificates::make(folder.path());
