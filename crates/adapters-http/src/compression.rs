@@ -2,7 +2,7 @@
 //!
 //! **Problem.** A page of a list is much smaller when compressed, but compression costs CPU for each response.
 //!
-//! **Invariant.** A list is compressed if the client prefers gzip and the body is larger than the threshold. A file of
+//! **Invariant.** A list is compressed if the client names gzip, prefers it, and the body is larger than the threshold. A file of
 //! the program is compressed once, whatever its size. The content is the same, and every response that may be
 //! compressed says so in `Vary`.
 //!
@@ -40,8 +40,8 @@ pub(crate) fn respond(
     response.body(body)
 }
 
-/// Returns whether the client prefers gzip (RFC 9110, section 12.5.3). An invalid header has no effect. A client that
-/// accepts neither encoding gets an uncompressed response.
+/// Returns whether the client names gzip, and prefers it (RFC 9110, section 12.5.3); `*` names nothing. An invalid
+/// header has no effect. A client that accepts neither encoding gets an uncompressed response.
 fn prefers_gzip(request: &HttpRequest) -> bool {
     let encodings = [
         Encoding::Known(ContentEncoding::Gzip),

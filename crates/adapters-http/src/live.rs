@@ -1,4 +1,4 @@
-//! What runs by settings that can be reloaded. A reload applies to what begins after it.
+//! The running counterparts of the settings that SIGHUP reloads. A reload applies to requests that begin after it.
 
 use std::sync::Arc;
 

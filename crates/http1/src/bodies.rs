@@ -10,7 +10,7 @@ use tokio_util::codec::Decoder;
 
 use crate::framing::Framing;
 
-/// A body that is not empty, among the extensions of its request.
+/// The body of a request, or why it did not arrive, among the extensions of the request. An empty one is left out.
 #[derive(Debug)]
 pub struct ReceivedBody(pub Result<Bytes, BodyError>);
 

@@ -12,7 +12,7 @@
 #[cfg(test)]
 mod tests;
 
-/// Maximum number of digits of a size, leading zeros included. Each such number has 64 bits.
+/// Maximum number of digits of a size, leading zeros included, so that it fits into 64 bits.
 const MAX_SIZE_DIGITS: usize = 16;
 
 /// Maximum number of bytes of the extensions and the trailers of a body, without line ends.
@@ -157,7 +157,7 @@ fn after_token(text: &[u8]) -> Option<&[u8]> {
     (length > 0).then(|| &text[length..])
 }
 
-/// Whether a byte is no control character but a tab (RFC 9110, section 5.5).
+/// Returns whether a byte is a tab, or no control character (RFC 9110, section 5.5).
 fn is_text(byte: u8) -> bool {
     byte == b'\t' || !byte.is_ascii_control()
 }

@@ -36,8 +36,8 @@ pub(crate) enum Head {
     End,
 }
 
-/// Decodes one head. It is tried when the first bytes have arrived, and then when a line is complete: the codec limits
-/// their number, so that a client that sends byte by byte costs little.
+/// Decodes one head. It is tried when the first bytes have arrived, and then when a line is complete. The codec limits
+/// the number of lines, so that a client that sends byte by byte costs little.
 #[derive(Default)]
 pub(crate) struct HeadDecoder {
     /// Number of bytes in which no head was found.

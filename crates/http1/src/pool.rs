@@ -54,7 +54,7 @@ pub(crate) struct Pool {
     stages: watch::Receiver<Stage>,
     /// A connection is admitted.
     admitted: Notify,
-    /// A connection has ended, can make room, or goes on instead of making room.
+    /// `admit` has to look again: a connection has ended, can make room, or was chosen and got a request first.
     room: Notify,
 }
 
@@ -213,12 +213,13 @@ impl Slot {
         Rc::clone(&self.connection)
     }
 
-    /// Changes the state of the connection. It can then make room, or another has to: a request has arrived on this one.
+    /// Changes the state of the connection, which cancels a pending end. If the pool is full, this connection can make
+    /// room now, or the one that was chosen goes on.
     pub(crate) fn enter(&self, state: State) {
-        let goes_on = self.connection.end().is_some();
+        let was_chosen = self.connection.end().is_some();
         self.connection.set_state(state);
         let can_make_room = matches!(state, State::Idle | State::Closing);
-        if (goes_on || can_make_room) && self.pool.is_full() {
+        if (was_chosen || can_make_room) && self.pool.is_full() {
             self.pool.room.notify_one();
         }
     }

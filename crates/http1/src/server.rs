@@ -82,8 +82,8 @@ impl HttpServer {
             let stages = stages.clone();
             let app = app.clone();
             let worker = async move |started: Sender<_>| {
-                // This thread does blocking work if the system refuses others: without any, the task that needs one
-                // panics.
+                // Starts a thread for blocking work, which is kept. If the system refuses further ones, work waits for
+                // it; without any, `spawn_blocking` panics.
                 if spawn_blocking(|| ()).await.is_err() {
                     return;
                 }

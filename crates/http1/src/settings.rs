@@ -17,8 +17,8 @@ pub struct ServerSettings {
     pub tls: Option<CurrentTlsIdentity>,
     /// Counts the connections.
     pub metrics: ConnectionMetrics,
-    /// Returns the address with which connections from an address share their turns and their room. `None`: each
-    /// connection has its own share, because the address is that of a proxy.
+    /// Returns the group of a client address, whose connections share turns of handshakes and room. `None`: each
+    /// connection is a group of its own, because the address is that of a proxy.
     pub share_of: Arc<dyn Fn(IpAddr) -> Option<IpAddr> + Send + Sync>,
     /// Is called with the address of the client and the status of a head that the application does not receive.
     pub on_refusal: Arc<dyn Fn(Option<IpAddr>, StatusCode) + Send + Sync>,

@@ -3,9 +3,9 @@
 //! `build` binds the listeners and starts the adapters; `run_until` serves. A shutdown runs in this order: `/ready` is
 //! 503 and responses announce the end of their connections, the drain delay passes, no new connections are accepted,
 //! requests in flight are completed, the writers of the storage and of uses end, the management listener closes. At the
-//! deadline, or at a second signal, the rest is cut off: an error if requests were in flight. A server or a writer of
-//! the storage that stops unexpectedly is an error, during the shutdown as well. While connections are accepted, so
-//! is the end of any other task: without it, a part of the service would fail until a restart.
+//! deadline, or at a second signal, the rest is cut off: an error if requests were in flight. While connections are
+//! accepted, the end of any task is an error: without it, a part of the service would fail until a restart. A writer of
+//! the storage that fails is an error during the whole shutdown.
 
 #[cfg(test)]
 mod tests;

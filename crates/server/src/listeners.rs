@@ -7,7 +7,7 @@ use anyhow::anyhow;
 
 use crate::config::Config;
 
-/// The listeners of the service. Connections are accepted; they are served once the application runs.
+/// The listeners of the service. Clients can connect; their connections wait in the sockets until the application runs.
 pub(crate) struct Listeners {
     pub(crate) api: HttpListener,
     pub(crate) management: Option<HttpListener>,

@@ -3,7 +3,7 @@
 //! **Problem.** A restart must not refuse a connection, and the manager must know whether the process serves: a start
 //! that it believes finished is an outage that it does not repair.
 //!
-//! **Invariant.** A socket that the manager passes is served in place of `http.listen` and is left as it is at the end.
+//! **Invariant.** A socket that the manager passes is served in place of `http.listen`, and stays open at the end.
 //! `READY=1` is sent when connections are served. A manager that does not read its notifications delays nothing.
 //!
 //! **Proof.** `socket_activation.rs` and `service_manager.rs` in `crates/server/tests/process`.

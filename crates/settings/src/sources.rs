@@ -12,7 +12,7 @@ use toml::de::{DeArray, DeTable, DeValue};
 use crate::{Schema, Values, values::DEFAULT};
 
 /// The sources of a configuration, in ascending order of precedence.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Sources {
     /// A TOML file.
     pub file: Option<PathBuf>,
