@@ -50,6 +50,8 @@ impl Drop for InFlightKey {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
     use animal_store_app::ApiKeyId;
     use futures_util::FutureExt;
 
@@ -64,8 +66,9 @@ mod tests {
             let waiting = keys.acquire(key.clone()).now_or_never();
             assert!(waiting.is_none(), "the one before it was dropped");
         }
+        let mut next = pin!(keys.acquire(key));
+        assert!(next.as_mut().now_or_never().is_none());
         drop(in_flight);
-        let next = keys.acquire(key).now_or_never();
-        assert!(next.is_some());
+        assert!(next.now_or_never().is_some(), "the next one was not woken");
     }
 }
