@@ -17,9 +17,6 @@ use animal_store_adapter_kit::SchemaComparison;
 use animal_store_app::Finding;
 use tokio_postgres::Client;
 
-use self::findings::{
-    COPY, DURABILITY, PERMISSIONS, REPLICATION, REVOCATIONS, ROLE, ROWS, SEQUENCE,
-};
 use crate::{
     MigrationError, Migrations, PgEndpoint, PostgresSettings, SchemaMode,
     checks::{
@@ -34,6 +31,8 @@ use crate::{
 const CONNECTION: &str = "postgres.connection";
 const MIGRATIONS: &str = "postgres.migrations";
 const POOLER: &str = "postgres.pooler";
+const SEQUENCE: &str = "postgres.sequence";
+const PERMISSIONS: &str = "postgres.permissions";
 
 /// Returns the server process of a connection.
 const BACKEND: &str = "SELECT pg_backend_pid()::text";
@@ -67,8 +66,8 @@ const FOR_REVOCATIONS: [(&str, &str); 7] = [
 struct Check {
     subject: &'static str,
     query: String,
-    /// Returns what they mean.
-    finding: fn(&[String]) -> Finding,
+    /// Returns what they mean for the subject.
+    finding: fn(&'static str, &[String]) -> Finding,
 }
 
 /// Examines a database for an instance. `direct` leads to the same database for migrations. The number of statements is
@@ -116,7 +115,7 @@ pub async fn diagnose(
     for check in checks {
         let subject = check.subject;
         match within(settings.timeout, texts(client, &check.query)).await {
-            Ok(problems) => findings.push((check.finding)(&problems)),
+            Ok(problems) => findings.push((check.finding)(subject, &problems)),
             Err(error) if client.is_closed() || matches!(error, ConnectionError::NoResponse) => {
                 let advice =
                     "check the load of PostgreSQL and the network, and run the command again";
@@ -144,10 +143,10 @@ async fn connect(
 
 fn checks() -> Vec<Check> {
     vec![
-        Check::new(ROLE, READ_ONLY_REASON, findings::role),
-        Check::new(DURABILITY, NOT_DURABLE, findings::durability),
-        Check::new(REPLICATION, ASYNCHRONOUS, findings::replication),
-        Check::new(COPY, UNFINISHED, findings::copy),
+        Check::new("postgres.role", READ_ONLY_REASON, findings::role),
+        Check::new("postgres.durability", NOT_DURABLE, findings::durability),
+        Check::new("postgres.replication", ASYNCHRONOUS, findings::replication),
+        Check::new("postgres.copy", UNFINISHED, findings::copy),
     ]
 }
 
@@ -157,11 +156,19 @@ fn checks_of_tables(has_api_keys: bool, has_administrator: bool) -> Vec<Check> {
     if has_api_keys {
         needed.extend(FOR_API_KEYS);
         let superfluous = superfluous_permissions(&FOR_REVOCATIONS, has_administrator);
-        checks.push(Check::new(REVOCATIONS, superfluous, findings::revocations));
+        checks.push(Check::new(
+            "postgres.revocations",
+            superfluous,
+            findings::revocations,
+        ));
     }
     let missing = missing_permissions(&needed);
     checks.push(Check::new(PERMISSIONS, missing, findings::permissions));
-    checks.push(Check::new(ROWS, ROW_SECURITY, findings::rows));
+    checks.push(Check::new(
+        "postgres.row_security",
+        ROW_SECURITY,
+        findings::rows,
+    ));
     checks
 }
 
@@ -169,7 +176,7 @@ impl Check {
     fn new(
         subject: &'static str,
         query: impl Into<String>,
-        finding: fn(&[String]) -> Finding,
+        finding: fn(&'static str, &[String]) -> Finding,
     ) -> Self {
         Self {
             subject,
@@ -199,7 +206,7 @@ async fn pooler_finding(
 /// A user of the instances may not read every sequence.
 async fn sequence_finding(migrations: &Migrations) -> Finding {
     match migrations.sequence_problems().await {
-        Ok(problems) => findings::sequence(&problems),
+        Ok(problems) => findings::sequence(SEQUENCE, &problems),
         Err(error) => not_examined(SEQUENCE, &error),
     }
 }
