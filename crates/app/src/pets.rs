@@ -81,6 +81,23 @@ mod tests {
         test_support::{api_key, pet},
     };
 
+    fn access() -> ReadAccess {
+        ReadAccess::new(&api_key("key")).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_pet_is_found_by_its_id() {
+        let mut repository = MockPetRepository::new();
+        repository
+            .expect_find()
+            .with(eq(pet(7).id()))
+            .once()
+            .return_once(|_| Ok(Some(pet(7))));
+        let get_pet = GetPet::new(Arc::new(repository));
+        let found = get_pet.execute(&access(), pet(7).id()).await;
+        assert_eq!(found.unwrap(), Some(pet(7)));
+    }
+
     #[tokio::test]
     async fn a_page_is_cut_out_of_one_pet_more_than_its_limit() {
         let query = ListQuery {
@@ -94,9 +111,8 @@ mod tests {
             .with(eq(query.status), eq(query.after), eq(3))
             .once()
             .return_once(|_, _, _| Ok([8, 9, 10].map(pet).into()));
-        let access = ReadAccess::new(&api_key("key")).unwrap();
         let page = ListPets::new(Arc::new(repository))
-            .execute(&access, query)
+            .execute(&access(), query)
             .await
             .unwrap();
         assert_eq!(
