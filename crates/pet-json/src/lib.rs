@@ -7,4 +7,4 @@ mod integer;
 mod member;
 mod pet;
 
-pub use pet::{Subject, from_slice, list_to_vec, to_line, to_vec};
+pub use pet::{Subject, from_slice, list_to_vec, to_line, to_vec, without_byte_order_mark};

@@ -25,8 +25,6 @@ use crate::{integer, member::Member};
 /// Size of most pets.
 const USUAL_BYTES: usize = 128;
 
-const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
-
 /// The fields of [`NewPetRequest`] with the names of their members, in the order in which problems are reported.
 const MEMBERS: [(&str, &str); 3] = [
     ("name", "name"),
@@ -53,14 +51,12 @@ pub enum Subject {
     Line,
 }
 
-/// Parses a pet that is to be added. A byte order mark before it is ignored (RFC 8259, section 8.1), and so are unknown
-/// members.
+/// Parses a pet that is to be added. A byte order mark before it and unknown members are ignored.
 ///
 /// # Errors
 /// Every problem, for people.
 pub fn from_slice(json: &[u8], subject: Subject) -> Result<NewPet, String> {
-    let json = json.strip_prefix(BYTE_ORDER_MARK).unwrap_or(json);
-    let Ok(text) = str::from_utf8(json) else {
+    let Ok(text) = str::from_utf8(without_byte_order_mark(json)) else {
         return Err(subject.invalid("JSON in UTF-8"));
     };
     let request: NewPetRequest = match serde_json::from_str(text) {
@@ -71,6 +67,11 @@ pub fn from_slice(json: &[u8], subject: Subject) -> Result<NewPet, String> {
         Ok(()) => Ok(request.into_new_pet()),
         Err(errors) => Err(problems(&errors)),
     }
+}
+
+/// Returns JSON without the byte order mark that some editors write before it (RFC 8259, section 8.1).
+pub fn without_byte_order_mark(json: &[u8]) -> &[u8] {
+    json.strip_prefix("\u{feff}".as_bytes()).unwrap_or(json)
 }
 
 /// Returns a pet.

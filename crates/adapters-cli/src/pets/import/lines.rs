@@ -3,14 +3,11 @@
 use std::io;
 
 use animal_store_domain::NewPet;
-use animal_store_pet_json::{Subject, from_slice};
+use animal_store_pet_json::{Subject, from_slice, without_byte_order_mark};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 
 /// Longest line in bytes: a pet has at most a name of 255 characters, each with at most 12 bytes in JSON.
 const MAX_BYTES: usize = 16 * 1024;
-
-/// The beginning of a file of some editors.
-const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// Number of bytes that are read at once.
 pub(super) const READ_BYTES: usize = 64 * 1024;
@@ -91,8 +88,7 @@ impl Lines {
 
 /// Returns a line without white space around it.
 fn content(text: &[u8]) -> &[u8] {
-    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
-    text.trim_ascii()
+    without_byte_order_mark(text).trim_ascii()
 }
 
 fn is_cut(text: &[u8]) -> bool {
