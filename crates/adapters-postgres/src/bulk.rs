@@ -15,14 +15,14 @@ mod snapshot;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use animal_store_app::ports::{
-    BulkStorage, IdempotencyRecord, StorageSnapshot, StoreResult, StoredPet,
+    BulkStorage, Cause, IdempotencyRecord, StorageSnapshot, StoreFailure, StoreResult, StoredPet,
 };
 use async_trait::async_trait;
 use tokio_postgres::{error::SqlState, types::Type};
 
 use self::snapshot::{PgSnapshot, SNAPSHOT};
 use crate::{
-    PgEndpoint, PostgresSettings,
+    Migrations, PgEndpoint, PostgresSettings,
     checks::{CANNOT_CREATE, advance_sequence, missing_permissions},
     pet_row::{COLUMNS, RECORD_COLUMNS, array, arrays, column_names, unnest},
     transaction::Database,
@@ -43,19 +43,33 @@ const STORED_COLUMNS: &[(&str, Type)] = &[
 
 /// The content of a database, in bulk. The schema has to be up to date. Each call and each snapshot has a connection of
 /// its own.
-pub struct PgBulkStorage(Database);
+pub struct PgBulkStorage {
+    database: Database,
+    migrations: Migrations,
+}
 
 impl PgBulkStorage {
-    /// Creates the storage. Of the settings, it uses the timeouts and `transaction_pooling`.
-    pub fn new(endpoint: PgEndpoint, settings: PostgresSettings) -> Self {
-        Self(Database::new(endpoint, settings))
+    /// Creates the storage. `migrations` are those of the database. Of the settings, it uses the timeouts and
+    /// `transaction_pooling`.
+    pub fn new(endpoint: PgEndpoint, migrations: Migrations, settings: PostgresSettings) -> Self {
+        Self {
+            database: Database::new(endpoint, settings),
+            migrations,
+        }
     }
 }
 
 #[async_trait]
 impl BulkStorage for PgBulkStorage {
+    async fn newer_migrations(&self) -> StoreResult<Vec<String>> {
+        let comparison = self.migrations.comparison().await;
+        let comparison =
+            comparison.map_err(|error| StoreFailure::Unavailable(Cause::of(&error)))?;
+        Ok(comparison.newer)
+    }
+
     async fn check_writable(&self) -> StoreResult<()> {
-        let connection = self.0.connect().await?;
+        let connection = self.database.connect().await?;
         let missing = missing_permissions(&NEEDED);
         let missing = format!("({missing}) UNION ALL {CANNOT_CREATE}");
         let description = "the user lacks permissions: ";
@@ -68,13 +82,13 @@ impl BulkStorage for PgBulkStorage {
         } else {
             "DROP TABLE IF EXISTS unfinished_copy"
         };
-        let connection = self.0.connect().await?;
+        let connection = self.database.connect().await?;
         connection.begin(statement).await?;
         connection.commit().await
     }
 
     async fn snapshot(&self) -> StoreResult<Box<dyn StorageSnapshot>> {
-        let connection = self.0.connect().await?;
+        let connection = self.database.connect().await?;
         connection.begin(SNAPSHOT).await?;
         Ok(Box::new(PgSnapshot(connection)))
     }
@@ -93,7 +107,7 @@ impl BulkStorage for PgBulkStorage {
         let names = column_names(&columns);
         let given = unnest(&columns);
         let insert = format!("INSERT INTO pets ({names}) SELECT {names} FROM {given}");
-        let connection = self.0.connect().await?;
+        let connection = self.database.connect().await?;
         connection.begin(&reserve_ids).await?;
         let written = match connection.write(&insert, &columns, &arrays).await {
             Err(error) if error.refusal() == Some(&SqlState::UNIQUE_VIOLATION) => return Ok(false),
@@ -129,7 +143,7 @@ impl BulkStorage for PgBulkStorage {
             array(records().map(|record| record.pet_id.get())),
             array(records().map(|record| record.expires_at)),
         ];
-        let connection = self.0.connect().await?;
+        let connection = self.database.connect().await?;
         connection.begin("").await?;
         connection.write(&insert, RECORD_COLUMNS, &arrays).await?;
         connection.commit().await

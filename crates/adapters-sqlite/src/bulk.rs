@@ -24,6 +24,7 @@ use crate::{
     error::{Problem, corrupt},
     file::Disk,
     pet_row::{NewPetRow, PetRow, pets},
+    schema,
     session::Session,
     values::has_table,
 };
@@ -62,6 +63,10 @@ impl SqliteBulkStorage {
 
 #[async_trait]
 impl BulkStorage for SqliteBulkStorage {
+    async fn newer_migrations(&self) -> Result<Vec<String>, StoreFailure> {
+        Ok(self.0.read(schema::compare).await?.newer)
+    }
+
     async fn check_writable(&self) -> Result<(), StoreFailure> {
         Ok(self.0.try_change().await?)
     }

@@ -1,8 +1,9 @@
 //! Copies a store into another one: pets with ids and creation times, records of idempotency keys, and API keys.
 //!
 //! The copy keeps no record of its progress. It compares both sides from the beginning, and adds what the target lacks:
-//! after an interruption, or after a first pass beside a running service, the same call continues. A target with other
-//! pets, or without a permission that is needed, is refused before anything is written. From the first write until both
+//! after an interruption, or after a first pass beside a running service, the same call continues. A source with data of
+//! a newer program, and a target with other pets or without a needed permission, are refused before anything is written.
+//! From the first write until both
 //! sides were compared at the end, by the number and the digest of their pets, the target has a mark. A target without
 //! pets has it from the beginning, because it could be taken for a complete copy.
 
@@ -79,6 +80,12 @@ impl CopyStore {
             api_keys.check_writable().await.map_err(target)?;
         }
         let from = self.from.snapshot().await.map_err(CopyError::Source)?;
+        // After the snapshot, so that it lacks what a later migration adds.
+        let newer = self.from.newer_migrations().await;
+        let newer = newer.map_err(CopyError::Source)?;
+        if !newer.is_empty() {
+            return Err(CopyError::NewerSource(newer.join(", ")));
+        }
         let mut source = Pets::new(&*from, self.page_size);
         let last_copied = self.begin(&mut source).await?;
         let added = self.add_pets(&*from, last_copied).await?;

@@ -18,7 +18,7 @@ pub(crate) fn bulk(url: &str) -> PgBulkStorage {
 }
 
 pub(crate) fn bulk_with(url: &str, settings: PostgresSettings) -> PgBulkStorage {
-    PgBulkStorage::new(endpoint(url), settings)
+    PgBulkStorage::new(endpoint(url), migrations(url), settings)
 }
 
 /// The record of a create with an idempotency key, for an hour.

@@ -9,6 +9,12 @@ pub enum CopyError {
     /// The pets or the API keys of the source cannot be read.
     #[error("the source cannot be read")]
     Source(#[source] StoreFailure),
+    /// The copy would lack what a newer program has added to the source by these migrations. Nothing was written.
+    #[error(
+        "a newer program has expanded the schema of the source ({0}), and this one would leave out what was added: run \
+         the command of the newer program"
+    )]
+    NewerSource(String),
     /// Pets or API keys cannot be read from the target, or added to it.
     #[error("the target cannot be used")]
     Target(#[source] ApiKeyChangeError),

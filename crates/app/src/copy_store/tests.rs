@@ -160,6 +160,21 @@ async fn a_target_with_another_pet_than_the_source_is_not_changed() {
 }
 
 #[tokio::test]
+async fn a_source_that_a_newer_program_has_expanded_is_refused_and_such_a_target_is_not() {
+    let stores = Stores::new([1, 2], []);
+    let expansion = || vec!["0004expand".to_owned()];
+    *stores.source.newer_migrations.lock().unwrap() = expansion();
+    let error = stores.copy().await.unwrap_err();
+    assert!(error.to_string().contains("(0004expand)"), "{error}");
+    assert!(stores.target.pets().is_empty());
+    assert!(!stores.target.is_marked.load(Relaxed));
+
+    *stores.source.newer_migrations.lock().unwrap() = Vec::new();
+    *stores.target.newer_migrations.lock().unwrap() = expansion();
+    assert_eq!(stores.complete().await, 2);
+}
+
+#[tokio::test]
 async fn a_target_that_is_in_use_is_an_error() {
     for (addition, pets) in [
         // The check has passed, and the next snapshot is that of the verification.

@@ -16,6 +16,12 @@ pub const UNFINISHED_COPY: &str =
 /// - After pets were added, every later [`PetRepository::add`](super::PetRepository::add) assigns a greater id.
 #[async_trait]
 pub trait BulkStorage: Send + Sync {
+    /// Returns the migrations that a newer program has run, such as `0004expand`. Snapshots lack what these added.
+    ///
+    /// # Errors
+    /// See [`StoreFailure`](crate::ports::StoreFailure).
+    async fn newer_migrations(&self) -> StoreResult<Vec<String>>;
+
     /// Checks the permissions that the other calls need. Writes nothing.
     ///
     /// # Errors

@@ -133,14 +133,16 @@ impl PetsBackend for PostgresConfig {
     }
 
     async fn open_bulk(&self, access: &mut Access) -> anyhow::Result<Arc<dyn BulkStorage>> {
-        self.migrations().check().await.context(UNUSABLE)?;
+        let migrations = self.migrations();
+        migrations.check().await.context(UNUSABLE)?;
         let endpoint = if access.is_read_only() {
             &self.endpoint
         } else {
             &self.migrate_endpoint
         };
         let settings = self.settings.clone();
-        Ok(Arc::new(PgBulkStorage::new(endpoint.clone(), settings)))
+        let storage = PgBulkStorage::new(endpoint.clone(), migrations, settings);
+        Ok(Arc::new(storage))
     }
 
     async fn migrate(&self, dry_run: bool) -> anyhow::Result<Vec<String>> {

@@ -1,6 +1,11 @@
 //! The program on a schema that a newer program has changed: `docs/operations/upgrading.md` has the rules.
 
-use crate::prelude::*;
+use diesel::{RunQueryDsl, sql_query};
+
+use crate::{
+    copy_store::{MEMORY, copy},
+    prelude::*,
+};
 
 /// One of each change that an expansion may make, with its record.
 const EXPANSION: &str = "
@@ -81,6 +86,32 @@ fn the_program_works_before_during_and_after_an_expansion_by_a_newer_program() {
         let events = exited.events_of("a newer program has expanded the schema");
         let expected = json!({"level": "WARN", "migrations": "9998expand"});
         assert_members(only(&events), &expected);
+    }
+}
+
+#[test]
+fn a_store_that_a_newer_program_has_expanded_is_copied_by_sqlite_alone() {
+    for store in Store::each() {
+        store.import(&odd_pets(1));
+        store.execute(EXPANSION);
+        store.execute("UPDATE pets SET born = '2026-01-01'");
+        let reason = "(9998expand), and this one would leave out what was added";
+        let copy = copy((&store, MEMORY), (&Store::sqlite(), MEMORY)).run();
+        copy.assert_refused(1, &[reason]);
+        let backup = Store::sqlite();
+        let made = store
+            .with_own_keys()
+            .args("backup")
+            .arg(backup.path())
+            .run();
+        if let Store::Postgres(_) = store {
+            made.assert_refused(1, &[reason]);
+            assert!(!Path::new(&backup.path()).exists());
+            continue;
+        }
+        made.assert_code(0);
+        let clear = sql_query("UPDATE pets SET born = NULL WHERE born = '2026-01-01'");
+        assert_eq!(clear.execute(&mut backup.connection()), Ok(1));
     }
 }
 

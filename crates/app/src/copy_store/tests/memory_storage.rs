@@ -26,6 +26,8 @@ pub(super) struct MemoryStorage {
     pub(super) marks: Mutex<Vec<bool>>,
     /// The next batch but this many is interrupted after it was written (`true`), or before.
     pub(super) interruption: Mutex<Option<(usize, bool)>>,
+    /// The migrations of a newer program.
+    pub(super) newer_migrations: Mutex<Vec<String>>,
     /// The next addition of another process.
     pub(super) addition: Mutex<Option<Addition>>,
 }
@@ -82,6 +84,10 @@ impl MemoryStorage {
 
 #[async_trait]
 impl BulkStorage for MemoryStorage {
+    async fn newer_migrations(&self) -> Result<Vec<String>, StoreFailure> {
+        Ok(self.newer_migrations.lock().unwrap().clone())
+    }
+
     async fn check_writable(&self) -> Result<(), StoreFailure> {
         Ok(())
     }
