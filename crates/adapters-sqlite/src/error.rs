@@ -25,8 +25,8 @@ pub struct SqliteFileError {
 #[derive(Debug, Error)]
 pub(crate) enum Problem {
     #[error(
-        "the file does not exist: check storage.sqlite.path and the working directory; to make a new store, start the \
-         service, or add --create to keys create or pets import"
+        "the file does not exist: check its path (storage.sqlite.path, or an argument) and the working directory; to make \
+         a new store, start the service, or add --create to keys create or pets import"
     )]
     Missing,
     #[error("this is a link to a file that does not exist: put the file there, or remove the link")]
