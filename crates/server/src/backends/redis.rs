@@ -36,7 +36,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting::new(
         AUTHORITY,
         "",
-        "PEM file with the certificate authorities of Redis and its Sentinels. Empty: those of the system.",
+        "PEM file with the certificate authorities of Redis and its Sentinels, or with self-signed certificates of \
+         theirs that are no authority (`CA:FALSE`). Empty: the authorities of the system.",
     ),
     Setting::new(
         CERTIFICATE,
