@@ -87,6 +87,6 @@ class KeyCommands:
                 return time.monotonic()
             except CommandError as error:
                 # An earlier attempt succeeded unconfirmed.
-                if "no API key has the id" in str(error) and self.settled():
+                if "no API key has this id" in str(error) and self.settled():
                     return time.monotonic()
             await asyncio.sleep(0.05)

@@ -122,13 +122,12 @@ async fn a_revocation_returns_the_key_that_it_has_removed() {
         .await;
     assert_eq!(revoked.unwrap(), api_key("key"));
 
-    let unknown = ApiKeyRefusal::UnknownId(id.clone());
-    let result = Err(unknown.into());
+    let result = Err(ApiKeyRefusal::UnknownId.into());
     let refused = RevokeApiKey::new(store(revoke("key"), result))
         .execute(&id, BY)
         .await;
     let message = refused.unwrap_err().to_string();
-    assert_eq!(message, "no API key has the id key");
+    assert_eq!(message, "no API key has this id");
 }
 
 #[tokio::test]

@@ -142,7 +142,7 @@ fn a_command_that_cannot_be_executed_is_refused() {
     assert_all_refused(
         || store.with_own_keys().args("keys"),
         &[
-            ("revoke unknown", 1, "no API key has the id unknown"),
+            ("revoke unknown", 1, "no API key has this id"),
             ("rotate a/b", 1, "1 to 64"),
             (&rotate, 1, "a token, not an id"),
             ("create --label a\u{200b}b", 2, "a label has 1 to 64"),
@@ -199,7 +199,7 @@ fn a_token_that_cannot_be_shown_is_not_made_and_an_output_that_cannot_be_written
             refused.assert_refused(1, &[reason, "nothing was changed"]);
         }
         let revoked = keys("revoke unknown", output).run();
-        revoked.assert_refused(1, &["no API key has the id unknown"]);
+        revoked.assert_refused(1, &["no API key has this id"]);
     }
     assert_eq!(store.list_keys(), before);
     // It prints no token.
@@ -237,7 +237,7 @@ fn each_change_names_its_store_and_equal_labels_and_a_rotation_the_end_of_the_ol
         assert_eq!(audited(&exited)["store"], own);
     }
     for refused in ["revoke unknown", "rotate unknown"] {
-        let reason = format!("{own}: no API key has the id unknown");
+        let reason = format!("{own}: no API key has this id");
         store.keys(refused).assert_refused(1, &[&reason]);
     }
 }

@@ -6,7 +6,7 @@ use super::{HOUR, Keys};
 use crate::{
     ApiKey, ApiKeyChange, ApiKeyLabel, ApiKeyRefusal,
     test_support::{
-        api_key, api_key_id,
+        api_key,
         key_changes::{new_token, revoke, rotate},
         wait_until,
     },
@@ -49,13 +49,13 @@ pub async fn a_revocation_ends_every_token_of_the_key(keys: Keys) {
     let changed = keys.change(revoke("a")).await;
     assert_eq!(
         (changed.before.map(|before| before.key), changed.after),
-        (Some(key.clone()), None)
+        (Some(key), None)
     );
     for text in ["token-1", "token-2", "token-3"] {
         keys.wait_for(text, None).await;
     }
     assert_eq!(keys.listed_keys().await, [other]);
-    keys.assert_refused(revoke("a"), &ApiKeyRefusal::UnknownId(key.id))
+    keys.assert_refused(revoke("a"), &ApiKeyRefusal::UnknownId)
         .await;
 
     let label = ApiKeyLabel::parse("another label").expect("a label");
@@ -87,8 +87,7 @@ pub async fn a_token_expires_by_the_clock_of_the_store(keys: Keys) {
     })
     .await;
     for change in [revoke("a"), rotate("a", "token-c", HOUR)] {
-        keys.assert_refused(change, &ApiKeyRefusal::UnknownId(api_key_id("a")))
-            .await;
+        keys.assert_refused(change, &ApiKeyRefusal::UnknownId).await;
     }
     for (id, text) in [("c", "token-a"), ("a", "token-c")] {
         let again = keys.add(id, text, None).await;
@@ -110,8 +109,7 @@ pub async fn a_token_that_moved_to_another_key_belongs_to_that_key_only(keys: Ke
     ];
 
     for change in [revoke("a"), rotate("a", "new", Duration::ZERO)] {
-        keys.assert_refused(change, &ApiKeyRefusal::UnknownId(api_key_id("a")))
-            .await;
+        keys.assert_refused(change, &ApiKeyRefusal::UnknownId).await;
     }
     keys.change(rotate("b", "token-c", Duration::ZERO)).await;
     assert_eq!(
