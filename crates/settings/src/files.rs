@@ -7,6 +7,7 @@ use secrecy::SecretString;
 
 use crate::{
     Values,
+    parsers::can_be_secret,
     schema::file_setting,
     values::{DEFAULT, Entry},
 };
@@ -75,9 +76,8 @@ impl Values {
     }
 }
 
-/// Whether a text is a path. Any other can be the secret itself, or a URL with a password.
+/// Whether a text is a path. Any other can be the secret itself.
 fn is_path(text: &str) -> bool {
     let path = Path::new(text);
-    let is_absolute = path.is_absolute() && !text.contains("//");
-    is_absolute || path.exists()
+    path.exists() || path.is_absolute() && !can_be_secret(text)
 }

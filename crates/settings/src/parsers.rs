@@ -7,6 +7,9 @@ use std::{
 /// A value, or what is expected in its place, as in `must be …`.
 pub type Parsed<T> = Result<T, String>;
 
+/// The start of a private key in PEM.
+const PRIVATE_KEY: &str = "-----BEGIN";
+
 /// Parses a text, and requires of the value what its type does not.
 pub fn valid<T: FromStr>(
     expected: impl Into<String>,
@@ -29,10 +32,10 @@ pub fn address(text: &str) -> Parsed<SocketAddr> {
     address(text)
 }
 
-/// Returns whether an error must not show a text that is set in a wrong place: a URL can contain a password, and a text of
-/// several lines a private key.
+/// Returns whether an error must not show a text that is set in a wrong place: a URL can contain a password, also without
+/// its scheme, and a text of several lines a private key.
 pub(crate) fn can_be_secret(text: &str) -> bool {
-    text.contains("://") || text.contains('\n')
+    text.contains("//") || text.contains(['@', '?', '\n']) || text.contains(PRIVATE_KEY)
 }
 
 /// Parses a path.
@@ -40,8 +43,8 @@ pub(crate) fn can_be_secret(text: &str) -> bool {
 /// # Errors
 /// What is expected.
 pub fn path(text: &str) -> Parsed<PathBuf> {
-    // A path can have line ends, and a private key begins with this.
-    let is_secret = text.contains("://") || text.starts_with("-----BEGIN");
+    // A path can have other marks of a secret.
+    let is_secret = text.contains("://") || text.starts_with(PRIVATE_KEY);
     if text.is_empty() || is_secret {
         Err("the path of a file".to_owned())
     } else {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use animal_store_settings::parsers::{duration, number};
+use animal_store_settings::parsers::{duration, number, path};
 
 #[test]
 fn a_duration_or_a_number_outside_of_its_range_is_refused_with_the_range() {
@@ -16,5 +16,14 @@ fn a_duration_or_a_number_outside_of_its_range_is_refused_with_the_range() {
     for text in ["", "-1", "0.5", "3/s", "two"] {
         let expected = "a whole number from 1 to 9";
         assert_eq!(parse(text), Err(expected.to_owned()), "{text}");
+    }
+}
+
+#[test]
+fn a_path_is_any_text_but_a_url_and_a_private_key() {
+    let text = "/srv/user@host//a\nb?.db";
+    assert_eq!(path(text), Ok(text.into()));
+    for text in ["", "postgres://db", "-----BEGIN PRIVATE KEY-----"] {
+        assert_eq!(path(text), Err("the path of a file".to_owned()), "{text}");
     }
 }

@@ -98,6 +98,24 @@ fn a_secret_that_is_set_twice_or_in_place_of_its_file_is_an_error() {
 }
 
 #[test]
+fn a_text_that_can_be_a_secret_is_not_repeated_in_a_wrong_place() {
+    for text in [
+        "redis://:top-secret@localhost",
+        "//top-secret",
+        "user:top-secret@localhost",
+        "localhost?key=top-secret",
+        "a\ntop-secret",
+        "-----BEGIN PRIVATE KEY----- top-secret",
+    ] {
+        let found = errors(&in_environment(&[("SHOP_LOG__FORMAT", text)]));
+        assert_eq!(
+            found,
+            ["log.format (SHOP_LOG__FORMAT) must be text or json"]
+        );
+    }
+}
+
+#[test]
 fn a_secret_is_never_shown() {
     let values = SCHEMA.read(&in_environment(&[("SHOP_KEYS__TOKENS", SECRET)]));
     assert!(!format!("{values:?}").contains(SECRET), "{values:?}");
