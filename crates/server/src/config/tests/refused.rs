@@ -13,6 +13,11 @@ fn an_invalid_value_is_one_error_whatever_the_backend_is() {
             "must be an IP address and a port, such as 127.0.0.1:8080 or [::]:8080, not \"here\"",
         ),
         (
+            "management.listen",
+            &["user:secret@host:80"],
+            "must be an IP address and a port, such as 127.0.0.1:8080 or [::]:8080",
+        ),
+        (
             "http.keep_alive",
             &["0s", "61m"],
             "must be a duration from 1ms to 1h, such as 5s, not",
@@ -39,14 +44,14 @@ fn an_invalid_value_is_one_error_whatever_the_backend_is() {
         ),
         (
             "http.cors_origins",
-            &["a,b"],
-            "must contain origins such as https://shop.example, not \"a\"; must contain origins such as \
-             https://shop.example, not \"b\"",
+            &["a,user:secret@b"],
+            "number 1 must be an origin such as https://shop.example; number 2 must be an origin such as \
+             https://shop.example",
         ),
         (
             "http.cors_origins",
-            &["https://b.example/"],
-            "must contain \"https://b.example\", as browsers send it, not",
+            &["https://user:secret@b.example"],
+            "number 1 must be \"https://b.example\", as browsers send it",
         ),
         (
             "http.public_url",
@@ -60,8 +65,8 @@ fn an_invalid_value_is_one_error_whatever_the_backend_is() {
         ),
         (
             "http.trusted_proxies",
-            &["::1,proxy"],
-            "must contain IP addresses or networks such as 10.0.0.0/8, not \"proxy\"",
+            &["::1,http://user:secret@proxy"],
+            "must contain IP addresses or networks such as 10.0.0.0/8, unlike number 2",
         ),
         (
             "log.filter",
@@ -162,6 +167,8 @@ fn an_invalid_value_is_one_error_whatever_the_backend_is() {
             "traces.endpoint",
             &[
                 "localhost:4318",
+                "a/v1/traces?key=secret",
+                "user:secret@a:4318",
                 "ftp://a/",
                 "http://user@a/",
                 "http://:top-secret@a/",
