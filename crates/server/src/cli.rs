@@ -11,6 +11,7 @@
 //! **Proof.** `crates/server/tests/process`, above all `command_line.rs`, `keys.rs` and `configuration.rs`.
 
 mod command;
+mod command_line;
 mod doctor;
 mod health;
 mod migrate;
@@ -29,7 +30,7 @@ use animal_store_adapters_http::{PublicUrl, openapi_document};
 use animal_store_adapters_sqlite::SqliteFileError;
 use animal_store_settings::{SettingsError, parsers::duration};
 use animal_store_telemetry::{CommandLog, stderr};
-use anyhow::{bail, ensure};
+use anyhow::ensure;
 use clap::{
     CommandFactory, FromArgMatches, Parser, Subcommand,
     error::{ContextKind, ContextValue, ErrorKind},
@@ -134,20 +135,8 @@ pub fn run() -> ExitCode {
 }
 
 fn parse() -> Result<Cli, clap::Error> {
-    let matches = command_line(Cli::command()).try_get_matches()?;
+    let matches = command_line::parse(Cli::command(), env::args_os())?;
     Cli::from_arg_matches(&matches)
-}
-
-/// Completes the command line: the help of `copy` does not list the options that it refuses.
-fn command_line(mut command: clap::Command) -> clap::Command {
-    // Adds the options of every command to its subcommands.
-    command.build();
-    command.mut_subcommand("copy", |copy| {
-        copy.mut_args(|option| {
-            let is_refused = option.is_global_set();
-            option.hide(is_refused)
-        })
-    })
 }
 
 /// A core dump would have the tokens and the private keys. With a limit of 1 byte, Linux writes no file, and starts no
@@ -206,11 +195,6 @@ fn execute(command: Command, options: &Options) -> anyhow::Result<()> {
         Command::Pets(command) => move_pets(stores::pets(command, &sources()?, log)),
         Command::Migrate { dry_run } => block_on(migrate::run(dry_run, &sources()?, log)),
         Command::Backup(args) => move_pets(stores::back_up(args, &sources()?, log)),
-        Command::Copy(_) if *options != Options::default() => {
-            bail!(UsageError(
-                "no option selects the stores of copy but --from and --to".to_owned()
-            ))
-        }
         Command::Copy(args) => move_pets(stores::copy(args, log)),
         Command::OpenApi { server } => {
             let server = server.as_deref().map(PublicUrl::parse).transpose();
@@ -222,7 +206,7 @@ fn execute(command: Command, options: &Options) -> anyhow::Result<()> {
         Command::Completions { shell } => {
             let mut script = Vec::new();
             // The completions name every command: those of `help` would repeat them.
-            let mut command = command_line(Cli::command().disable_help_subcommand(true));
+            let mut command = command_line::complete(Cli::command().disable_help_subcommand(true));
             clap_complete::generate(shell, &mut command, "animal-store", &mut script);
             // clap_complete writes the hyphen of the name in two ways in its script for bash (clap-rs/clap#6421).
             let script = String::from_utf8(script)?;

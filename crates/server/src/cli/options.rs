@@ -21,7 +21,7 @@ const DEFAULT_FILES: [&str; 2] = ["animal-store.toml", "/etc/animal-store/animal
 const BACKENDS: [&str; 2] = ["storage.backend", "keys.backend"];
 
 /// Options of every command, accepted before and after it.
-#[derive(Debug, Default, Clone, PartialEq, Eq, Args)]
+#[derive(Debug, Clone, Args)]
 pub(super) struct Options {
     /// TOML configuration file; default: animal-store.toml, or /etc/animal-store/animal-store.toml, if one exists.
     #[arg(long, global = true, value_name = "PATH")]

@@ -90,13 +90,10 @@ fn stores_that_cannot_be_copied_are_refused() {
         let program = Program::bare().file("memory.toml", "storage.backend = \"memory\"\n");
         program.file("store.toml", &store.config(MEMORY))
     };
-    let no_option = "no option selects the stores of copy";
     let in_memory = "storage.backend is memory";
     assert_all_refused(
         program,
         &[
-            ("--memory copy --from a.toml --to b.toml", 2, no_option),
-            ("copy --from a.toml --to b.toml --set a=b", 2, no_option),
             ("copy --from memory.toml --to store.toml", 2, in_memory),
             ("copy --from store.toml --to memory.toml", 2, in_memory),
             (
