@@ -16,7 +16,7 @@ const DIGESTS: [(&str, &str); 6] = [
     ),
     (
         "postgres/0003-expand_create_key_histories",
-        "f9e3e6140cf993c55ef02a1ddae097b5fcd7457738f291a758bd9b65ab759681",
+        "25286b997e2fd074247b9e832d97747b714714376812a6e038ef79a66aea2d5e",
     ),
     (
         "sqlite/0001-expand_create_tables",

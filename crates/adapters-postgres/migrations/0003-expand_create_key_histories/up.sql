@@ -15,7 +15,8 @@ CREATE TABLE api_key_marks (
 );
 
 UPDATE api_key_state SET
-    mark = decode(md5(random()::text || random()::text || clock_timestamp()::text), 'hex'),
+    -- A server with FIPS has no md5(), and PostgreSQL 12 no gen_random_uuid().
+    mark = substring(sha256(convert_to(random()::text || random()::text || clock_timestamp()::text, 'UTF8')) FOR 16),
     marked_version = version,
     keys = (SELECT count(*) FROM api_keys),
     tokens = (SELECT count(*) FROM api_key_tokens);

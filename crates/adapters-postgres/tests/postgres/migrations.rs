@@ -62,6 +62,19 @@ async fn migrations_are_pending_until_they_run_once_and_are_recorded_by_their_ve
     assert_eq!((tables(&database), history(&database)), made);
 }
 
+/// A server with FIPS refuses MD5.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_migration_needs_md5() {
+    let database = PgDatabase::new();
+    database.sql(
+        "CREATE SCHEMA fips;
+        CREATE FUNCTION fips.md5(text) RETURNS text LANGUAGE plpgsql AS $$BEGIN RAISE 'FIPS'; END$$",
+    );
+    let option = "options=-c%20search_path%3Dpublic,fips,pg_catalog";
+    let url = with_option(database.url(), option);
+    migrations(&url).run().await.expect("migrated");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn of_processes_that_start_at_the_same_time_one_runs_them() {
     let database = PgDatabase::new();
