@@ -203,9 +203,7 @@ fn is_local(config: &Config) -> bool {
 
 /// Returns the user of the configurations, and their [`address`].
 fn login(configs: &[Config]) -> String {
-    let user = configs[0]
-        .get_user()
-        .unwrap_or("(the user of this process)");
+    let user = configs[0].get_user().unwrap_or_default();
     format!("{user}@{}", address(configs))
 }
 

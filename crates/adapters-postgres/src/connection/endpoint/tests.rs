@@ -1,3 +1,4 @@
+use animal_store_adapter_kit::this_user;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::*;
@@ -50,8 +51,11 @@ fn an_endpoint_is_shown_as_its_hosts_and_its_database() {
     ] {
         assert_eq!(endpoint(url).unwrap().to_string(), expected);
     }
+    for (login, user) in [("shop:secret@", "shop"), ("", &this_user())] {
+        let endpoint = endpoint(&format!("postgres://{login}localhost/animals")).unwrap();
+        assert_eq!(endpoint.login(), format!("{user}@localhost:5432/animals"));
+    }
     let endpoint = endpoint("postgres://shop:secret@localhost/animals").unwrap();
-    assert_eq!(endpoint.login(), "shop@localhost:5432/animals");
     assert_eq!(
         format!("{endpoint:?}"),
         "PgEndpoint(localhost:5432/animals)"

@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, time::Duration};
 
+use animal_store_adapter_kit::this_user;
 use percent_encoding::percent_decode_str;
 use thiserror::Error;
 use tokio_postgres::{
@@ -76,6 +77,10 @@ pub(super) fn parse(url: &str) -> Result<ParsedUrl, PgEndpointError> {
             "must have the form postgres://[user[:password]@]host[:port][,...]/database, with ports from 1 to 65535 \
              and percent-encoded UTF-8; the folder of a Unix socket is given as its option host",
         )?;
+        // The driver has no name for a user whom the system does not know. This is its number then.
+        if config.get_user().is_none() {
+            config.user(this_user());
+        }
         // As in libpq, a Unix socket is never encrypted.
         let mut hosts = config.get_hosts().iter();
         let is_socket = hosts.all(|host| matches!(host, Host::Unix(_)));
