@@ -25,7 +25,8 @@ impl StorageSnapshot for PgSnapshot {
     async fn pets(&self, after: Option<PetId>, limit: usize) -> StoreResult<Vec<StoredPet>> {
         let select =
             format!("SELECT {PET}, created_at FROM pets WHERE id > $1 ORDER BY id LIMIT $2");
-        let after = after.map_or(0, PetId::get);
+        // Rows with invalid ids are included, so that they are reported.
+        let after = after.map_or(i64::MIN, PetId::get);
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let rows = self
             .0

@@ -79,6 +79,13 @@ async fn creates_that_begin_during_a_batch_get_greater_ids() {
 async fn an_invalid_row_or_record_is_reported_by_its_place() {
     let database = migrated().await;
     let bulk = bulk(database.url());
+    for id in [0, -5] {
+        let insert = "INSERT INTO pets (id, name, category_id) VALUES";
+        database.sql(&format!("TRUNCATE pets; {insert} ({id}, 'secret', 1)"));
+        let snapshot = bulk.snapshot().await.expect("a snapshot");
+        let error = snapshot.pets(None, 10).await.expect_err("invalid");
+        is_corrupt(&error, &format!(": table pets, column id, id {id}: "));
+    }
     for (column, value) in [
         ("created_at", "'infinity'"),
         ("created_at", "'-infinity'"),
