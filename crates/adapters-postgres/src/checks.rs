@@ -41,8 +41,14 @@ pub(crate) const UNFINISHED: &str =
 
 /// Returns the statement that permits the current user to create tables, if it lacks that.
 pub(crate) const CANNOT_CREATE: &str = "
-    SELECT format('GRANT CREATE ON SCHEMA %I TO %I', current_schema(), current_user)
-    WHERE NOT has_schema_privilege(current_schema(), 'CREATE')";
+    SELECT CASE WHEN current_schema() IS NULL THEN 'USAGE on a schema of the search_path'
+        ELSE format('GRANT CREATE ON SCHEMA %I TO %I', current_schema(), current_user) END
+    WHERE has_schema_privilege(current_schema(), 'CREATE') IS NOT TRUE";
+
+/// Returns the owner of the tables if the current user may not change them.
+pub(crate) const CANNOT_ALTER: &str = "
+    SELECT format('the owner of the tables is %I', pg_get_userbyid(relowner)) FROM pg_class
+    WHERE oid = to_regclass('pets') AND NOT pg_has_role(relowner, 'USAGE')";
 
 /// Returns whether commits do not wait for the standbys that are connected.
 pub(crate) const ASYNCHRONOUS: &str = "

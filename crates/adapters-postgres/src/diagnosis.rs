@@ -100,7 +100,13 @@ pub async fn diagnose(
     let is_pending = comparison
         .as_ref()
         .is_ok_and(|comparison| !comparison.pending.is_empty());
-    findings.push(schema_finding(comparison, settings.schema));
+    let obstacles = if is_pending && settings.schema == SchemaMode::Migrate {
+        let obstacles = migrations.obstacles().await;
+        obstacles.unwrap_or_else(|error| vec![error.to_string()])
+    } else {
+        Vec::new()
+    };
+    findings.push(schema_finding(comparison, settings.schema, &obstacles));
     let mut checks = checks();
     if is_pending {
         let found = "tables may be missing";
@@ -236,9 +242,11 @@ async fn shares_servers(
     within(settings.timeout, compare).await
 }
 
+/// `obstacles`: why the next start cannot run the migrations.
 fn schema_finding(
     comparison: Result<SchemaComparison, MigrationError>,
     mode: SchemaMode,
+    obstacles: &[String],
 ) -> Finding {
     let SchemaComparison { pending, newer, .. } = match comparison {
         Ok(comparison) => comparison,
@@ -263,6 +271,15 @@ fn schema_finding(
     }
     let found = format!("these migrations are pending: {}", pending.join(", "));
     match mode {
+        SchemaMode::Migrate if !obstacles.is_empty() => {
+            let found = format!(
+                "{found}; the user cannot run them: {}",
+                obstacles.join("; ")
+            );
+            let advice =
+                "grant that, or set storage.postgres.migrate_url, with the owner of the tables";
+            Finding::error(MIGRATIONS, found, advice)
+        }
         SchemaMode::Migrate => {
             let advice = "the next start runs them, or `animal-store migrate`, as the owner of the tables \
                           (storage.postgres.migrate_url)";

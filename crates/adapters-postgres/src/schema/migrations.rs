@@ -13,7 +13,10 @@ use tokio_postgres::Client;
 use super::engine;
 use crate::{
     MigrationError, PgEndpoint,
-    checks::{SEQUENCE_CACHED, SEQUENCES, advance_sequence, sequence_behind, texts},
+    checks::{
+        CANNOT_ALTER, CANNOT_CREATE, SEQUENCE_CACHED, SEQUENCES, advance_sequence, sequence_behind,
+        texts,
+    },
     connection::OpenConnection,
 };
 
@@ -168,6 +171,13 @@ impl Migrations {
             problems.extend(self.texts(client, &sequence_behind(&table)).await?);
         }
         Ok(problems)
+    }
+
+    /// Returns why the user cannot run migrations.
+    pub(crate) async fn obstacles(&self) -> Result<Vec<String>, MigrationError> {
+        let opened = self.endpoint.connect(self.timeout).await?;
+        let obstacles = format!("{CANNOT_CREATE} UNION ALL {CANNOT_ALTER}");
+        self.texts(&opened.client, &obstacles).await
     }
 
     /// Whether a query of [`checks`](crate::checks) finds a problem.

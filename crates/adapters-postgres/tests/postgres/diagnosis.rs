@@ -119,6 +119,25 @@ async fn pending_newer_and_older_migrations_are_found() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn pending_migrations_that_the_user_cannot_run_are_an_error() {
+    let database = PgDatabase::new();
+    let user = user_with(&database, &[]);
+    database.sql("REVOKE CREATE ON SCHEMA public FROM PUBLIC");
+    let subject = "postgres.migrations";
+    let create = format!(
+        "cannot run them: GRANT CREATE ON SCHEMA public TO {}",
+        user.name
+    );
+    finds(&user.url, subject, Error, &create).await;
+    let nowhere = with_option(&user.url, "options=-c%20search_path%3Dnowhere");
+    finds(&nowhere, subject, Error, "USAGE on a schema").await;
+    database.sql(&format!("GRANT CREATE ON SCHEMA public TO {}", user.name));
+    finds(&user.url, subject, Warning, "the next start runs them").await;
+    database.sql("CREATE TABLE pets ()");
+    finds(&user.url, subject, Error, "the owner of the tables is").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_advice_about_missing_permissions_grants_them() {
     let database = migrated().await;
     let user = user_with(&database, &["SELECT ON pets"]);
