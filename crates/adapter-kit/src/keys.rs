@@ -22,7 +22,7 @@ mod store;
 mod uses;
 
 pub use self::{
-    audit::{audit_kept_since, log_unrecorded_revocation},
+    audit::{audit_kept_since, log_unknown_revocation, log_unrecorded_revocation},
     reads::{key_state, read_delta},
     sql::{Access, KeyDatabase, KeySession, Row, Sql, Value},
     statements::SELECT_STATE,

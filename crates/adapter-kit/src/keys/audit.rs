@@ -3,7 +3,8 @@
 use std::time::SystemTime;
 
 use animal_store_app::{
-    ApiKey, ApiKeyId, AuditEntry, from_milliseconds, milliseconds, ports::StoreResult,
+    ApiKey, ApiKeyChange, ApiKeyId, AuditEntry, from_milliseconds, milliseconds,
+    ports::{StoreFailure, StoreResult},
 };
 
 use super::{
@@ -68,6 +69,15 @@ pub(super) fn append_audit(
 /// Returns the time in milliseconds before which entries are no longer kept.
 pub fn audit_kept_since(now: SystemTime) -> i64 {
     milliseconds(now - AuditEntry::KEPT)
+}
+
+/// Logs a revocation whose outcome is unknown. If it was applied, its repetition finds no key, and is not recorded.
+pub fn log_unknown_revocation<T>(change: &ApiKeyChange, outcome: &StoreResult<T>, by: &str) {
+    if let ApiKeyChange::Revoke(id) = change
+        && let Err(StoreFailure::OutcomeUnknown(cause)) = outcome
+    {
+        log_unrecorded_revocation(id, by, &cause.to_string());
+    }
 }
 
 /// Logs that a store has applied a revocation, and cannot record it.

@@ -9,7 +9,7 @@ use prometheus_client::registry::Registry;
 use tokio::{sync::Mutex, task::JoinHandle};
 
 use super::{
-    audit::{append_audit, audit_log, log_unrecorded_revocation},
+    audit::{append_audit, audit_log, log_unknown_revocation, log_unrecorded_revocation},
     change::{self, Outcome},
     reads::list,
     sql::{Access, KeyDatabase, KeySession, Sql},
@@ -144,7 +144,9 @@ impl<D: KeyDatabase> ApiKeyStore for SqlApiKeyStore<D> {
             let by = by.to_owned();
             self.write(move |sql| change::apply(sql, &change, &by))
         };
-        let changed = match applied.await? {
+        let applied = applied.await;
+        log_unknown_revocation(&change, &applied, by);
+        let changed = match applied? {
             Outcome::Changed(changed) => changed,
             Outcome::Refused(refusal) => return Err(refusal.into()),
         };

@@ -1,6 +1,8 @@
 //! API keys in a database: what other processes, other servers and lost connections do to them. `contract.rs` has the
 //! rules of the ports and of the store.
 
+use std::sync::Mutex;
+
 use animal_store_adapter_kit::{
     ApiKeySnapshot, ApiKeyUseRecord,
     test_support::{find, is_accepted, wait_for},
@@ -15,6 +17,8 @@ use animal_store_app::{
 };
 use prometheus_client::registry::Registry;
 use tokio::task::yield_now;
+use tracing::subscriber::set_default;
+use tracing_subscriber::fmt::MakeWriter;
 
 use crate::{prelude::*, store::cut_when_held};
 
@@ -129,6 +133,26 @@ async fn only_a_change_whose_commit_has_no_response_has_an_unknown_outcome() {
     proxy.hold("COMMIT\0");
     let listed = cut_when_held(&proxy, store.list()).await;
     assert_fails(listed, UNAVAILABLE);
+}
+
+/// Its repetition finds no key, and is not recorded.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revocation_with_an_unknown_outcome_is_logged() {
+    let (keys, database) = new_keys().await;
+    keys.add(&["a"]).await;
+    let (proxy, url) = proxy_to(database.url());
+    let store = api_key_store(endpoint(&url), settings());
+    let log: &Mutex<Vec<u8>> = Box::leak(Box::default());
+    let subscriber = tracing_subscriber::fmt().with_writer(move || log.make_writer());
+    let _guard = set_default(subscriber.finish());
+    proxy.hold("COMMIT\0Z");
+    let revoked = store.change(key_changes::revoke("a"), "test");
+    assert_fails(cut_when_held(&proxy, revoked).await, UNKNOWN);
+    assert_eq!(keys.list().await.expect("list"), []);
+    let log = log.lock().expect("no panic");
+    let log = String::from_utf8_lossy(&log);
+    let count = log.matches("the revocation is not recorded").count();
+    assert_eq!(count, 1, "{log}");
 }
 
 /// After a fail-over to a standby that lacked a change, another change may have its version.

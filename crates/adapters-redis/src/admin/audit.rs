@@ -26,7 +26,8 @@ impl Keyspace {
     ) -> keyspace::Result<()> {
         let mut commands = pipe();
         self.add_to_audit_log(&mut commands, entries, now);
-        Ok(commands.exec_async(connection).await?)
+        let appended = commands.exec_async(connection).await;
+        appended.map_err(RedisFailure::of_change)
     }
 
     /// Adds the commands that append entries, and that delete those that are no longer kept.

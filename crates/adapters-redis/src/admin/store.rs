@@ -1,6 +1,6 @@
 use std::{slice, time::Duration};
 
-use animal_store_adapter_kit::log_unrecorded_revocation;
+use animal_store_adapter_kit::{log_unknown_revocation, log_unrecorded_revocation};
 use animal_store_app::{
     ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiToken, AuditEntry, IssuedApiKey, NewToken,
     Scopes,
@@ -43,11 +43,13 @@ impl ApiKeyStore for RedisApiKeyStore {
     ) -> Result<ChangedApiKey, ApiKeyChangeError> {
         let decide = |connection| self.keyspace.decide(connection, &change, by);
         let executed = self.keyspace.transact(decide).await;
+        let executed = self.keyspace.checked(executed);
+        log_unknown_revocation(&change, &executed, by);
         let Executed {
             result,
             mut connection,
             has_written,
-        } = self.keyspace.checked(executed)?;
+        } = executed?;
         if let Ok(changed) = &result {
             self.follow_up(&mut connection, &change, changed, by).await;
         }

@@ -1,5 +1,10 @@
 //! Changes between the steps of a revocation, and between those of a list. A proxy holds a command.
 
+use std::sync::Mutex;
+
+use tracing::subscriber::set_default;
+use tracing_subscriber::fmt::MakeWriter;
+
 use crate::prelude::*;
 
 /// Reads a token.
@@ -178,14 +183,33 @@ async fn a_token_that_is_missing_in_the_index_is_not_given_to_another_key() {
     assert_eq!(keys.listed().await, [""; 0]);
 }
 
+/// Its repetition finds no key, and is not recorded.
 #[tokio::test]
 async fn if_the_connection_is_lost_the_outcome_of_a_revocation_is_unknown_only_after_its_removal_was_sent()
  {
-    for (command, failure) in [(READ, UNAVAILABLE), (REMOVAL, UNKNOWN)] {
+    for (command, failure, logged) in [(READ, UNAVAILABLE, 0), (REMOVAL, UNKNOWN, 1)] {
+        let log: &Mutex<Vec<u8>> = Box::leak(Box::default());
+        let subscriber = tracing_subscriber::fmt().with_writer(move || log.make_writer());
+        let _guard = set_default(subscriber.finish());
         let interrupted = Interrupted::new();
         interrupted.keys.add("key", "token").await;
         let revocation = interrupted.start_revocation(command, "key").await;
         interrupted.proxy.cut();
         assert_fails(revocation.await.expect("no panic"), failure);
+        let log = log.lock().expect("no panic");
+        let log = String::from_utf8_lossy(&log);
+        let count = log.matches("the revocation is not recorded").count();
+        assert_eq!(count, logged, "{log}");
     }
+}
+
+#[tokio::test]
+async fn if_the_connection_is_lost_while_entries_are_appended_their_outcome_is_unknown() {
+    let interrupted = Interrupted::new();
+    interrupted.keys.add("key", "token").await;
+    let log = interrupted.keys.store.audit_log().await.expect("a log");
+    let append = async move |keys: Arc<Keys>| keys.store.append_audit(log).await;
+    let append = interrupted.start("ZADD", append).await;
+    interrupted.proxy.cut();
+    assert_fails(append.await.expect("no panic"), UNKNOWN);
 }
