@@ -9,8 +9,8 @@
 //!
 //! | call | reads | writes in one step | writes afterwards |
 //! |---|---|---|---|
-//! | add, rotate | `HGET` the entry of the index, `HMGET` tokens, `TIME` | `HSET` and `PEXPIREAT` or `DEL` each token that changes, `HSET` the entry, `ZADD` to the audit log, `ZREMRANGEBYSCORE` and `ZREMRANGEBYRANK` to bound it | see clean up |
-//! | import | the same | the same without the audit log | |
+//! | add, rotate | `HGET` the entry of the index, `HMGET` tokens, `TIME` | `HSET` and `PEXPIREAT` or `DEL` each token that changes, `HSET` the entry, `ZADD` to the audit log, `ZREMRANGEBYSCORE` and `ZREMRANGEBYRANK` to bound it | `ZREM` the uses of an earlier key with the id, see clean up |
+//! | import | the same | the same without the audit log | `ZREM` the same |
 //! | revoke | the same | `EVAL` of a script: `DEL` the tokens, `HDEL` the entry | the audit log, `ZREM` the uses of the key, see clean up |
 //! | clean up | `HRANDFIELD` some entries, `HMGET` their tokens | for each key that has expired, the same script, `ZREM` its uses | |
 //! | confirm | | if the change wrote nothing, `HSET` and `HDEL` of an entry without a name | `WAIT` |

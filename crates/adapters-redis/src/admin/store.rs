@@ -140,11 +140,14 @@ impl RedisApiKeyStore {
         changed: &ChangedApiKey,
         by: &str,
     ) {
-        if let ApiKeyChange::Revoke(id) = change {
-            if let Some(entry) = AuditEntry::of(change, changed, by) {
-                self.record_revocation(connection, &entry).await;
-            }
-            let _ = use_record::delete(&self.keyspace, connection, id.as_str()).await;
+        if let ApiKeyChange::Revoke(_) = change
+            && let Some(entry) = AuditEntry::of(change, changed, by)
+        {
+            self.record_revocation(connection, &entry).await;
+        }
+        // An instance may have written uses after the revocation of an earlier key with this id.
+        if changed.before.is_none() || changed.after.is_none() {
+            let _ = use_record::delete(&self.keyspace, connection, change.id().as_str()).await;
         }
         if !matches!(change, ApiKeyChange::Import(_)) {
             let _ = self.keyspace.remove_expired_keys(connection).await;

@@ -23,7 +23,7 @@ macro_rules! api_key_uses_contract {
         $crate::contract_tests!(
             api_key_uses, $setup();
             a_noted_use_is_listed_with_its_time,
-            uses_of_a_revoked_key_are_not_listed,
+            uses_of_a_revoked_key_are_not_listed_even_if_it_comes_back,
         );
     };
 }
@@ -92,8 +92,8 @@ pub async fn a_noted_use_is_listed_with_its_time(uses: Uses) {
     assert!(uses.last(&id, ApiKeyUse::GetPet).await.is_some());
 }
 
-/// A request that was authenticated before the revocation may note a use after it.
-pub async fn uses_of_a_revoked_key_are_not_listed(uses: Uses) {
+/// A request that was authenticated before the revocation may note a use after it. A copy brings a key back.
+pub async fn uses_of_a_revoked_key_are_not_listed_even_if_it_comes_back(uses: Uses) {
     let id = uses.add("a").await;
     let other = uses.add("b").await;
     for id in [&id, &other] {
@@ -108,4 +108,8 @@ pub async fn uses_of_a_revoked_key_are_not_listed(uses: Uses) {
     uses.instances[1].note(&id, ApiKeyUse::GetPet);
     uses.note(1, &other, ApiKeyUse::GetPet).await;
     assert_eq!(uses.last(&id, ApiKeyUse::GetPet).await, None);
+    uses.add("a").await;
+    for kind in ApiKeyUse::ALL {
+        assert_eq!(uses.last(&id, kind).await, None);
+    }
 }
