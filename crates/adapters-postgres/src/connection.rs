@@ -25,7 +25,11 @@ pub use endpoint::{PgEndpoint, PgEndpointError};
 pub(crate) use task::{Commits, ConnectionTask, OpenConnection};
 pub(crate) use within::within;
 
-use crate::{PostgresSettings, error::ConnectionError, metrics::Metrics};
+use crate::{PostgresSettings, error::ConnectionError, metrics::Metrics, settings::NO_TIMEOUTS};
+
+/// At a higher level, PostgreSQL refuses a create that waited for the record of another process, because the record is
+/// newer than the snapshot of the create.
+const READ_COMMITTED: &str = "SET default_transaction_isolation = 'read committed'";
 
 /// Settings and shared state of the connections of a process.
 #[derive(Clone)]
@@ -72,6 +76,7 @@ impl ConnectionSettings {
         let opened = self.endpoint.connect(postgres.connect_timeout).await?;
         if !postgres.transaction_pooling {
             let set = postgres.set_statements("SET");
+            let set = format!("{NO_TIMEOUTS}; {READ_COMMITTED}; {set}");
             self.within(opened.client.batch_execute(&set)).await?;
         }
         if postgres.transaction_pooling || !opened.task.reports_role {

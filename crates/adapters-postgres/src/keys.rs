@@ -39,7 +39,15 @@ const NEEDED: [(&str, &str); 7] = [
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Begins a transaction that reads one state, without the plans of requests, which are for a few rows.
-const READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL row_security = off";
+fn begin_read(settings: &PostgresSettings) -> String {
+    let lock_timeout = settings.timeout.as_millis().max(1);
+    let timeout = READ_TIMEOUT.as_millis();
+    format!(
+        "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL row_security = off; \
+         SET LOCAL lock_timeout = {lock_timeout}; SET LOCAL statement_timeout = {timeout}; \
+         SET LOCAL idle_in_transaction_session_timeout = {timeout}"
+    )
+}
 
 /// Index scans for a few keys, whatever the number of keys.
 const FEW_KEYS: &str = "SET LOCAL enable_nestloop = on; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off";
@@ -63,11 +71,12 @@ pub struct Session {
 }
 
 impl Session {
-    /// Takes the connection. It is put back after a success: its end ends its transaction.
+    /// Takes the connection. It is put back after a success: its end ends its transaction. One that PostgreSQL has
+    /// ended meanwhile, as `idle_session_timeout` does, is replaced.
     async fn take_connection(&mut self) -> StoreResult<TransactionConnection> {
         match self.connection.take() {
-            Some(connection) => Ok(connection),
-            None => self.database.connect().await,
+            Some(connection) if !connection.has_ended() => Ok(connection),
+            _ => self.database.connect().await,
         }
     }
 }
@@ -96,11 +105,7 @@ impl KeySession for Session {
     ) -> StoreResult<T> {
         let connection = self.take_connection().await?;
         match access {
-            Access::Read => {
-                let lock_timeout = self.database.settings.timeout.as_millis().max(1);
-                let begin = format!("{READ}; SET LOCAL lock_timeout = {lock_timeout}");
-                connection.run(&begin).await?;
-            }
+            Access::Read => connection.run(&begin_read(&self.database.settings)).await?,
             Access::Write => connection.begin(FEW_KEYS).await?,
         }
         let mut transaction = Transaction {

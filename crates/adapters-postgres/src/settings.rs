@@ -42,6 +42,14 @@ impl Default for PostgresSettings {
     }
 }
 
+/// Switches off the timeouts that a user, a database or a server sets for its sessions. `idle_session_timeout` exists
+/// since PostgreSQL 14, `transaction_timeout` since 17.
+pub(crate) const NO_TIMEOUTS: &str = "
+    SELECT set_config(name, '0', false)
+    FROM unnest(ARRAY['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout',
+        'idle_session_timeout', 'transaction_timeout']) AS name
+    WHERE current_setting(name, true) IS NOT NULL";
+
 /// Handling of pending migrations at the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SchemaMode {
@@ -55,7 +63,8 @@ impl PostgresSettings {
     /// The settings of every transaction, as statements that begin with `set`: `SET` or `SET LOCAL`.
     ///
     /// PostgreSQL ends a slow statement before the timeout for its response, so that it does not cost the connection.
-    /// It also ends a transaction that this process abandoned, because other transactions may wait for its locks.
+    /// It also ends a transaction that this process abandoned, because other transactions may wait for its locks. A
+    /// statement may wait for a lock as long as it may run.
     ///
     /// The others force the plans that `reads/query.rs` and the statements of `creates` are written for: index scans
     /// for reads, hash joins for creates. A plan lives as long as its connection, and on a small table PostgreSQL would
@@ -68,7 +77,7 @@ impl PostgresSettings {
         let idle_timeout = self.timeout.as_millis().max(1);
         format!(
             "{set} statement_timeout = {statement_timeout}; \
-             {set} idle_in_transaction_session_timeout = {idle_timeout}; \
+             {set} idle_in_transaction_session_timeout = {idle_timeout}; {set} lock_timeout = 0; \
              {set} client_min_messages = warning; {set} row_security = off; {set} plan_cache_mode = force_generic_plan; \
              {set} enable_seqscan = off; {set} enable_bitmapscan = off; {set} enable_sort = off; {set} enable_nestloop = off; {set} jit = off"
         )

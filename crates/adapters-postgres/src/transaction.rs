@@ -68,6 +68,10 @@ impl TransactionConnection {
         self.run(&begin).await
     }
 
+    pub(crate) fn has_ended(&self) -> bool {
+        self.open.client.is_closed()
+    }
+
     /// Runs statements that return nothing.
     pub(crate) async fn run(&self, statements: &str) -> StoreResult<()> {
         self.within_timeout(self.open.client.batch_execute(statements))

@@ -97,7 +97,7 @@ fn lock_timeout(set: &str, has_keys: bool, settings: &PostgresSettings) -> Strin
         return String::new();
     }
     let lock_timeout = (settings.timeout / 20).as_millis().max(1);
-    format!("{set} lock_timeout = {lock_timeout}; ")
+    format!("; {set} lock_timeout = {lock_timeout}")
 }
 
 impl CreateSession {
@@ -112,15 +112,11 @@ impl CreateSession {
             let lock_timeout = lock_timeout("SET LOCAL", has_keys, settings);
             let set = settings.set_statements("SET LOCAL");
             Some(format!(
-                "BEGIN ISOLATION LEVEL READ COMMITTED; {lock_timeout}{set}"
+                "BEGIN ISOLATION LEVEL READ COMMITTED; {set}{lock_timeout}"
             ))
         } else {
-            // At a higher level, PostgreSQL refuses a statement that waited for the record of another process, because
-            // the record is newer than the statement's snapshot.
-            let lock_timeout = lock_timeout("SET", has_keys, settings);
-            let set = "SET default_transaction_isolation = 'read committed'";
             client
-                .batch_execute(&format!("{lock_timeout}{set}"))
+                .batch_execute(&lock_timeout("SET", has_keys, settings))
                 .await?;
             None
         };

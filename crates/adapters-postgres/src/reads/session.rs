@@ -81,7 +81,8 @@ impl Session for ReadSession {
 impl ReadSession {
     async fn prepare(client: Client, settings: &PostgresSettings) -> Result<Self, Error> {
         let statement = |query| SessionStatement::new(&client, query, settings);
-        let begin = || format!("BEGIN READ ONLY; {}", settings.set_statements("SET LOCAL"));
+        let set = settings.set_statements("SET LOCAL");
+        let begin = || format!("BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY; {set}");
         Ok(Self {
             begin: settings.transaction_pooling.then(begin),
             gets: statement(query::gets()).await?,

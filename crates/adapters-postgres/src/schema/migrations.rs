@@ -18,6 +18,7 @@ use crate::{
         texts,
     },
     connection::OpenConnection,
+    settings::NO_TIMEOUTS,
 };
 
 const EMBEDDED: EmbeddedMigrations = embed_migrations!("migrations");
@@ -117,7 +118,8 @@ impl Migrations {
             } else {
                 Duration::ZERO
             };
-            let set = format!("SET lock_timeout = {}", lock_timeout.as_millis());
+            let lock_timeout = lock_timeout.as_millis();
+            let set = format!("{NO_TIMEOUTS}; SET lock_timeout = {lock_timeout}");
             let set = connection.batch_execute(&set);
             self.endpoint.within(self.timeout, set).await?;
             let mut harness = AsyncMigrationHarness::new(connection);
@@ -155,7 +157,7 @@ impl Migrations {
         let advance = advance_sequence(table, &format!("(SELECT max(id) FROM {table})"));
         let advance = format!(
             "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL row_security = off;
-            SET LOCAL lock_timeout = {lock_timeout}; {advance}; COMMIT"
+            SET LOCAL lock_timeout = {lock_timeout}; SET LOCAL statement_timeout = 0; {advance}; COMMIT"
         );
         let limit = self.timeout + SEQUENCE_LOCK_TIMEOUT;
         let advanced = client.batch_execute(&advance);

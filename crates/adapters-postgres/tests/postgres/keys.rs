@@ -135,6 +135,20 @@ async fn only_a_change_whose_commit_has_no_response_has_an_unknown_outcome() {
     assert_fails(listed, UNAVAILABLE);
 }
 
+/// As by `idle_session_timeout`. A session that ends later, and is noticed, tells that its end was noticed as well.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kept_connection_that_the_server_has_ended_fails_no_change() {
+    let (keys, database) = new_keys().await;
+    keys.add(&["a"]).await;
+    let observer = SqlSession::of(&database).await;
+    observer.end_backends().await;
+    let later = SqlSession::of(&database).await;
+    let end = "SELECT pg_terminate_backend(pg_backend_pid())";
+    later.batch_execute(end).await.expect_err("it ends");
+    wait_until("its end", async || later.is_closed()).await;
+    keys.add(&["b"]).await;
+}
+
 /// Its repetition finds no key, and is not recorded.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_revocation_with_an_unknown_outcome_is_logged() {

@@ -5,7 +5,7 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use crate::{pooler::Pooled, prelude::*};
+use crate::{explain::trap, pooler::Pooled, prelude::*};
 
 /// Makes the names of pets unique.
 static NUMBER: AtomicUsize = AtomicUsize::new(0);
@@ -78,6 +78,50 @@ async fn after_a_pooler_has_taken_the_statements_of_a_session_every_request_succ
         client.run(taken).await;
         every_request_succeeds(&pooled, taken).await;
     }
+}
+
+/// Sets an hour for each timeout of sessions, and the strictest isolation level.
+const SET: &str = "DO $$ DECLARE change text; BEGIN
+    FOR change IN SELECT format('ALTER DATABASE %I SET %I = %L', current_database(), name, value)
+        FROM (VALUES ('statement_timeout', '1h'), ('lock_timeout', '1h'), ('idle_session_timeout', '1h'),
+            ('idle_in_transaction_session_timeout', '1h'), ('transaction_timeout', '1h'),
+            ('default_transaction_isolation', 'serializable')) AS setting (name, value)
+        WHERE current_setting(name, true) IS NOT NULL
+    LOOP EXECUTE change; END LOOP;
+END $$";
+
+/// Fails with the names of what [`SET`] has set for this statement.
+const REPORT: &str =
+    "CREATE OR REPLACE FUNCTION trap.report() RETURNS text LANGUAGE plpgsql AS $$ BEGIN
+    RAISE 'of the database: %.', (SELECT string_agg(name, ' ') FROM pg_settings
+        WHERE setting = '3600000' OR (name, setting) = ('transaction_isolation', 'serializable'));
+END $$";
+
+/// Behind a pooler, a session is that of the pooler. Those of keys are replaced after they have ended.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_timeout_and_no_isolation_level_of_a_database_applies_to_a_transaction() {
+    in_both_modes(&settings(), async |settings| {
+        let is_pooling = settings.transaction_pooling;
+        let database = migrated().await;
+        let traps = ["pets", "api_keys", "api_key_tokens"].map(trap).concat();
+        database.sql(&format!("{traps} {REPORT}; {SET}"));
+        let url = with_option(database.url(), "options=-c%20search_path%3Dtrap,public");
+        let keys = api_key_store(endpoint(&url), settings.clone());
+        let keys = keys.list().await.expect_err("trapped");
+        let store = Store::at(&url, settings).await;
+        let added = store.add("Rex").await.expect_err("trapped");
+        let listed = store.list(None, 0, 1).await.expect_err("trapped");
+        for error in [reason(&keys), reason(&added), reason(&listed)] {
+            let found = error.split_once("of the database: ").expect(&error).1;
+            for name in ["lock", "statement", "idle_in_transaction", "isolation"] {
+                assert!(!found.contains(name), "{error}");
+            }
+        }
+        if !is_pooling {
+            assert!(reason(&added).contains("of the database: <NULL>."));
+        }
+    })
+    .await;
 }
 
 /// Each create takes the statements of its session, so that the next batch is refused.
