@@ -1,10 +1,10 @@
 //! The checks of a file before it is used, and its creation.
 
 use std::{
-    fs::{File, OpenOptions, Permissions},
-    io::ErrorKind,
+    fs::{File, Metadata, OpenOptions, Permissions},
+    io::{self, ErrorKind},
     os::unix::fs::{OpenOptionsExt, PermissionsExt},
-    path::{Path, absolute},
+    path::{Path, PathBuf, absolute},
     time::Duration,
 };
 
@@ -100,34 +100,48 @@ pub(crate) fn check_writable(path: &Path) -> Result<(), Problem> {
 }
 
 /// Distinguishes a file that was never there from one that was moved away from its log, or replaced beside it. SQLite
-/// removes a log beside an empty file, writes a log into any other file, and ignores a log beside a link.
+/// removes a log beside an empty file, and writes a log into any other file.
 pub(super) fn check_exists(path: &Path) -> Result<(), Problem> {
     let mut logs = log_paths(path);
     let log = logs.pop().expect("it has that of the path");
     // Before the file: a first start writes the log after the file.
     let log_bytes = log.metadata().ok().map(|log| log.len());
-    let is_lost = match path.metadata() {
-        Ok(file) if file.is_dir() => return Err(Problem::IsFolder),
-        Ok(file) if !file.is_file() => return Err(Problem::IsSpecial),
-        Ok(file) => {
-            let has_log = |header: Header| header.has_log();
-            let may_have_log = file.len() > 0 && Header::of(path).is_none_or(has_log);
-            !may_have_log && log_bytes > Some(0)
-        }
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            if log_bytes.is_none() {
-                return Err(why_missing(path));
-            }
+    let file = match path.metadata() {
+        Ok(file) => file,
+        Err(error) if is_missing(&error) => {
             // If the log is empty, it is that of a process that still has the file open.
-            true
+            return Err(match log_bytes {
+                None => why_missing(path),
+                Some(_) => Problem::Lost(log),
+            });
         }
         // The next check has the reason.
-        Err(_) => false,
+        Err(_) => return check_beside_links(logs),
     };
-    if is_lost {
+    if file.is_dir() {
+        return Err(Problem::IsFolder);
+    }
+    if !file.is_file() {
+        return Err(Problem::IsSpecial);
+    }
+    let has_log = log_bytes.is_some_and(|bytes| bytes > 0);
+    if has_log && !may_have_log(path, &file) {
         return Err(Problem::Lost(log));
     }
-    // Beside a link.
+    check_beside_links(logs)
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+/// Whether the file has a format with a log, or none that can be read.
+fn may_have_log(path: &Path, file: &Metadata) -> bool {
+    file.len() > 0 && Header::of(path).is_none_or(|header| header.has_log())
+}
+
+/// SQLite ignores a log beside a link.
+fn check_beside_links(logs: Vec<PathBuf>) -> Result<(), Problem> {
     match logs.into_iter().find(|log| has_content(log)) {
         Some(log) => Err(Problem::Lost(log)),
         None => Ok(()),
