@@ -54,6 +54,12 @@ pub(crate) enum Problem {
     /// SQLite would wait for the other end of a pipe without a timeout.
     #[error("this is a pipe, a device or a socket, and not a file: change storage.sqlite.path")]
     IsSpecial,
+    /// SQLite names the log by the path of the file.
+    #[error(
+        "the file has several names (hard links), and each one would have a log of its own, which loses pets. If no \
+         name has a log (-wal) beside it, use a copy (cp); otherwise keep the name with the log, and remove the others"
+    )]
+    HardLinks,
     #[error("the file is not an SQLite database: change storage.sqlite.path, or restore a backup")]
     NotADatabase,
     #[error("the file is an SQLite database of another program: change storage.sqlite.path")]
@@ -127,6 +133,13 @@ impl Problem {
         match self {
             Self::Pending(_) => format!("; run {}", command_of_owner(path, "animal-store migrate")),
             Self::NotWritable(_) => format!(": {}", way_to_write(path)),
+            Self::HardLinks => {
+                let name = path.to_string_lossy();
+                format!(
+                    "; find / -samefile {} lists them",
+                    shell_words::quote(&name)
+                )
+            }
             _ => String::new(),
         }
     }
@@ -188,9 +201,9 @@ impl From<io::Error> for Problem {
 }
 
 impl SqliteFileError {
-    /// Whether the file is refused because another user decides what it contains.
-    pub fn is_not_believed(&self) -> bool {
-        matches!(self.problem, Problem::NotBelieved(_))
+    /// Whether the file is refused because of who can change it: another user, or a process by another name.
+    pub fn is_unsafe(&self) -> bool {
+        matches!(self.problem, Problem::NotBelieved(_) | Problem::HardLinks)
     }
 
     /// Returns what the error means for a port.

@@ -3,7 +3,7 @@
 //! **Problem.** SQLite opens whatever a path names: it creates a missing file and removes the log (`-wal`) beside it,
 //! which may contain the last pets. It goes on with a file that was moved, so pets are added to a lost file. A file can
 //! also be of another program or of another release, another user can have planted it or its log, and several processes
-//! may use it at once.
+//! may use it at once, each with a log of its own if the file has several names (hard links).
 //!
 //! **Invariant.** No connection creates a file: only the first start does, with mode 0600, and never beside a log. A
 //! file that fails a check is not changed. While the path names another file than the one that was opened, or the file

@@ -128,7 +128,7 @@ pub fn run() -> ExitCode {
             let file = error.downcast_ref::<SqliteFileError>();
             let is_invalid = error.is::<UsageError>()
                 || error.is::<SettingsError>()
-                || file.is_some_and(SqliteFileError::is_not_believed);
+                || file.is_some_and(SqliteFileError::is_unsafe);
             ExitCode::from(if is_invalid { 2 } else { 1 })
         }
     }

@@ -3,7 +3,7 @@
 use std::{
     fs::{File, Metadata, OpenOptions, Permissions},
     io::{self, ErrorKind},
-    os::unix::fs::{OpenOptionsExt, PermissionsExt},
+    os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf, absolute},
     time::Duration,
 };
@@ -123,6 +123,9 @@ pub(super) fn check_exists(path: &Path) -> Result<(), Problem> {
     }
     if !file.is_file() {
         return Err(Problem::IsSpecial);
+    }
+    if file.nlink() > 1 {
+        return Err(Problem::HardLinks);
     }
     let has_log = log_bytes.is_some_and(|bytes| bytes > 0);
     if has_log && !may_have_log(path, &file) {

@@ -190,6 +190,22 @@ async fn two_storages_share_a_file_which_has_no_log_after_both() {
     assert_eq!(names, ["one", "two", "three", "four"]);
 }
 
+#[tokio::test]
+async fn a_file_with_several_hard_links_is_refused_by_each_name_until_one_is_left() {
+    let (_folder, path) = closed_file();
+    let other = path.with_extension("other");
+    fs::hard_link(&path, &other).expect("linked");
+    for name in [&path, &other] {
+        assert_refused(name, "the file has several names (hard links)");
+    }
+    remove(&other);
+    let store = Store::on(&path);
+    // Each process that would use the new name is refused.
+    fs::hard_link(&path, &other).expect("linked");
+    store.add("Rex").await;
+    store.readiness.check().await.expect("ready");
+}
+
 #[test]
 fn the_path_is_never_a_uri_or_a_name_of_sqlite() {
     let folder = new_folder();

@@ -18,12 +18,17 @@ fn the_log_says_where_pets_and_keys_are_kept() {
 
 #[test]
 fn a_file_that_cannot_be_used_is_one_line() {
+    let folder = new_folder();
+    let linked = folder.path().join("linked.db");
+    fs::write(&linked, "").expect("written");
+    fs::hard_link(&linked, folder.path().join("other.db")).expect("linked");
     // Not even root can create a file in /sys.
-    let path = "/sys/animal-store.db";
-    for line in ["serve", "keys create --create --label x"] {
-        let program = Program::with_file().set("storage.sqlite.path", path);
-        let exited = program.args(line).run();
-        exited.assert_error(1, &["animal-store: ", path]);
+    for (path, code) in [("/sys/animal-store.db", 1), (linked.to_str().unwrap(), 2)] {
+        for line in ["serve", "keys create --create --label x"] {
+            let program = Program::with_file().set("storage.sqlite.path", path);
+            let exited = program.args(line).run();
+            exited.assert_error(code, &["animal-store: ", path]);
+        }
     }
 }
 
