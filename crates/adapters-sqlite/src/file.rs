@@ -22,6 +22,7 @@ mod index;
 mod log;
 mod metrics;
 mod mounts;
+mod open;
 mod space;
 
 use std::{
@@ -31,10 +32,9 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use animal_store_adapter_kit::SchemaComparison;
 use diesel::SqliteConnection;
 use prometheus_client::registry::Registry;
 
@@ -46,17 +46,15 @@ pub(crate) use self::{
     space::{Disk, log_bytes},
 };
 use self::{
-    checks::{check_exists, connect_checked, connect_to_write},
+    checks::{check_exists, connect_checked},
     connection::{configure, establish},
     header::OpenHeader,
     identity::Identity,
     index::OpenLog,
     metrics::FileMetrics,
+    open::open_in_time,
 };
-use crate::{
-    error::{Problem, SqliteFileError},
-    schema,
-};
+use crate::error::{Problem, SqliteFileError};
 
 /// How a process uses a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,7 +112,7 @@ impl SqliteFile {
             tracing::warn!(file = %path.display(), "{problem}");
         }
         opened
-            .map(|(file, _)| file)
+            .map(|opened| opened.file)
             .map_err(|problem| problem.at(path))
     }
 
@@ -125,7 +123,7 @@ impl SqliteFile {
     pub fn migrate(path: &Path, timeout: Duration) -> Result<Vec<String>, SqliteFileError> {
         let opened = open_in_time(path, FileUse::Create, timeout);
         opened
-            .map(|(_, migrations)| migrations)
+            .map(|opened| opened.migrations)
             .map_err(|problem| problem.at(path))
     }
 
@@ -231,92 +229,6 @@ impl Drop for OpenFile {
         if !is_same && let Ok(connection) = self.connection.get_mut() {
             mem::forget(connection.take());
         }
-    }
-}
-
-/// Opens an existing file. Returns the migrations that were run as well.
-fn open_in_time(
-    path: &Path,
-    usage: FileUse,
-    timeout: Duration,
-) -> Result<(SqliteFile, Vec<String>), Problem> {
-    if let Some(objection) = check_believed(path)? {
-        tracing::warn!("{objection}");
-    }
-    let start = Instant::now();
-    loop {
-        match open(path, usage, timeout) {
-            // SQLite does not always wait for a process that creates the file.
-            Err(Problem::Locked) if start.elapsed() < timeout => {}
-            opened => return opened,
-        }
-    }
-}
-
-fn open(
-    path: &Path,
-    usage: FileUse,
-    timeout: Duration,
-) -> Result<(SqliteFile, Vec<String>), Problem> {
-    let before = Identity::of(path, usage).ok();
-    // A connection that may write would write the log into a file that is refused, and remove the log.
-    let (checked, compared) = match connect_checked(path, FileUse::Read, timeout) {
-        Err(Problem::NotWritable(_) | Problem::Journal) if usage != FileUse::Read => {
-            connect_checked(path, usage, timeout)?
-        }
-        checked => checked?,
-    };
-    let SchemaComparison {
-        pending,
-        newer,
-        is_new,
-        ..
-    } = compared;
-    // Another process is creating it. One that is empty was left by a start that was killed.
-    let is_created =
-        usage != FileUse::Read && is_new && path.metadata().is_ok_and(|file| file.len() > 0);
-    if !pending.is_empty() && usage != FileUse::Create && !is_created {
-        return Err(Problem::Pending(pending));
-    }
-    log_expansions(path, &newer);
-    let mut connection = if usage == FileUse::Read {
-        checked
-    } else {
-        connect_to_write(path, timeout)?
-    };
-    let identity = Identity::of(path, usage)?;
-    check_believed(path)?;
-    // The log alone may differ.
-    if before.is_none_or(|before| before.inodes.file != identity.inodes.file) {
-        return Err(Problem::Replaced);
-    }
-    let done = if pending.is_empty() {
-        pending
-    } else {
-        schema::migrate(&mut connection)?
-    };
-    let header = OpenHeader::open(path)?;
-    let log = match usage {
-        FileUse::Read => None,
-        _ => Some(OpenLog::open(path)?),
-    };
-    let file = OpenFile {
-        path: path.to_owned(),
-        usage,
-        timeout,
-        identity,
-        header,
-        log,
-        in_place: AtomicBool::new(true),
-        connection: Mutex::new(Some(connection)),
-    };
-    Ok((SqliteFile(Arc::new(file)), done))
-}
-
-fn log_expansions(path: &Path, newer: &[String]) {
-    if !newer.is_empty() {
-        let migrations = newer.join(", ");
-        tracing::warn!(file = %path.display(), migrations, "a newer program has expanded the schema");
     }
 }
 
