@@ -3,6 +3,7 @@
 use std::{
     path::Path,
     sync::{Arc, Mutex, atomic::AtomicBool},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -17,6 +18,9 @@ use super::{
 };
 use crate::{error::Problem, schema};
 
+/// The pause before another attempt to open a locked file.
+const LOCKED_PAUSE: Duration = Duration::from_millis(10);
+
 /// A file that was opened.
 pub(super) struct Opened {
     pub(super) file: SqliteFile,
@@ -25,6 +29,7 @@ pub(super) struct Opened {
 }
 
 /// Opens an existing file, and waits for other processes until the timeout.
+#[expect(clippy::disallowed_methods, reason = "SQLite reports no end of a lock")]
 pub(super) fn open_in_time(
     path: &Path,
     usage: FileUse,
@@ -36,8 +41,8 @@ pub(super) fn open_in_time(
     let start = Instant::now();
     loop {
         match open(path, usage, timeout) {
-            // SQLite does not always wait for a process that creates the file.
-            Err(Problem::Locked) if start.elapsed() < timeout => {}
+            // SQLite does not wait for another process before it switches the file to a log.
+            Err(Problem::Locked) if start.elapsed() < timeout => thread::sleep(LOCKED_PAUSE),
             opened => return opened,
         }
     }

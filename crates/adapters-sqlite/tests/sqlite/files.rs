@@ -167,6 +167,22 @@ fn a_file_that_another_process_locks_is_an_error_after_the_timeout() {
     drop(open(&path));
 }
 
+/// Runs in another process.
+pub(crate) fn expect_locked(path: &Path) {
+    let opened = SqliteFile::open(path, FileUse::Write, Duration::from_millis(500));
+    let error = opened.expect_err("locked").to_string();
+    assert!(error.contains("another process has locked"), "{error}");
+}
+
+/// SQLite does not wait before it switches a backup to a log.
+#[test]
+fn a_start_that_waits_for_a_locked_backup_does_not_use_up_its_descriptors() {
+    let (_folder, path) = closed_file();
+    sql::execute(&path, "PRAGMA journal_mode = DELETE");
+    let _lock = sql::lock(&path);
+    child::run_after("ulimit -n 200", "locked", &path);
+}
+
 const OPEN: [&str; 3] = ["pets.db", "pets.db-shm", "pets.db-wal"];
 
 #[tokio::test]
