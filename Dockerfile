@@ -47,7 +47,8 @@ LABEL org.opencontainers.image.title="animal store" \
       org.opencontainers.image.version="$VERSION" \
       org.opencontainers.image.revision="$COMMIT"
 COPY --from=builder /image /
-ENV PATH=/usr/bin
+# With a read-only root, temporary files of SQLite in a large migration are in the volume.
+ENV PATH=/usr/bin SQLITE_TMPDIR=/var/lib/animal-store
 # As a number, so that Kubernetes can check that it is not root.
 USER 65532:65532
 # The service, its health check and `animal-store keys` read animal-store.toml here.

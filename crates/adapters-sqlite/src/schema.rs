@@ -59,12 +59,13 @@ pub(crate) fn migrate(connection: &mut SqliteConnection) -> Result<Vec<String>, 
     })
 }
 
-/// SQLite ignores a change of `foreign_keys` within a transaction.
+/// An index of all pets is sorted in temporary files: in memory, it would take as much as the pets. SQLite ignores a
+/// change of `foreign_keys` within a transaction.
 fn run(
     connection: &mut SqliteConnection,
     source: impl MigrationSource<Sqlite>,
 ) -> migration::Result<Vec<String>> {
-    connection.batch_execute("PRAGMA foreign_keys = OFF")?;
+    connection.batch_execute("PRAGMA foreign_keys = OFF; PRAGMA temp_store = FILE")?;
     let done = connection.immediate_transaction(|connection| {
         connection.batch_execute(&format!("PRAGMA application_id = {APPLICATION_ID}"))?;
         if number(connection, "PRAGMA user_version")? == 0 {
@@ -82,7 +83,9 @@ fn run(
         }
     });
     // The checkpoint writes the id of the store to the file.
-    connection.batch_execute("PRAGMA foreign_keys = ON; PRAGMA wal_checkpoint")?;
+    connection.batch_execute(
+        "PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; PRAGMA wal_checkpoint",
+    )?;
     done
 }
 

@@ -33,10 +33,14 @@ pub(super) fn establish(path: &Path, usage: FileUse) -> Result<SqliteConnection,
 }
 
 /// Applies the settings: a commit of the connection is on the disk when it ends. This reads the file.
+///
+/// A container with a read-only root has no folder for temporary files. They are small, except in a migration: pages
+/// that a statement may restore, and sorted API keys.
 pub(super) fn configure(connection: &mut SqliteConnection, timeout: Duration) -> QueryResult<()> {
     connection.batch_execute(&format!(
         "PRAGMA busy_timeout = {}; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; \
-         PRAGMA journal_size_limit = {LOG_SIZE_LIMIT}; PRAGMA cache_size = -{CACHE_SIZE};",
+         PRAGMA journal_size_limit = {LOG_SIZE_LIMIT}; PRAGMA cache_size = -{CACHE_SIZE}; \
+         PRAGMA temp_store = MEMORY;",
         timeout.as_millis()
     ))
 }

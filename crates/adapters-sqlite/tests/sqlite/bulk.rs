@@ -1,7 +1,11 @@
 //! Bulk access and backups. The contract owns the other rules.
 
 use crate::{child, prelude::*};
-use animal_store_app::{ports::StoredPet, test_support::api_key};
+use animal_store_app::{
+    ports::StoredPet,
+    test_support::{api_key, pet_named},
+};
+use animal_store_domain::PetStatus;
 
 fn new_storage() -> (SqliteBulkStorage, SqliteFile, TempDir) {
     let (folder, path) = new_path();
@@ -38,6 +42,29 @@ async fn a_page_with_a_row_that_a_trigger_suppresses_is_not_written() {
     let cause = assert_fails(added, UNAVAILABLE);
     assert!(cause.contains("a trigger suppressed a row"), "{cause}");
     assert_eq!(all(&storage).await, []);
+}
+
+/// Adds pets with and without a status in turn, so that a statement changes many pages. Runs in another process.
+pub(crate) async fn add_many_pets(path: &Path) {
+    let storage = SqliteBulkStorage::new(&open(path));
+    let long = pet_named(&"x".repeat(200));
+    let statuses = PetStatus::ALL.map(Some).into_iter().chain([None]);
+    for page in 0..8 {
+        let mut pets = stored_pets((1..=2_500).map(|number| page * 2_500 + number));
+        for (stored, status) in pets.iter_mut().zip(statuses.clone().cycle()) {
+            stored.pet = Pet::new(stored.pet.id(), long.clone().with_status(status));
+        }
+        assert!(storage.add_pets(pets).await.expect("added"));
+    }
+}
+
+/// As in a container with a read-only root.
+#[test]
+fn pets_are_added_where_only_the_folder_of_the_file_can_be_written() {
+    let (_folder, path) = new_path();
+    let mounts = "unset TMPDIR SQLITE_TMPDIR; d=$(dirname \"$0\"); mount --bind \"$d\" \"$d\"; \
+                  for t in /tmp /var/tmp; do mount --rbind $t $t; mount -o remount,bind,ro $t; done; cd /tmp";
+    child::run_with_mounts(mounts, "no temporary files", &path);
 }
 
 /// The path of a backup in a folder of its own.

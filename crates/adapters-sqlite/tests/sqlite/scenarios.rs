@@ -31,6 +31,7 @@ fn scenario() {
         "not writable" => files::expect_not_writable(&path),
         "revoke" => runtime.block_on(keys::revoke_a_key(&path)),
         "no umask" => files::create(&path),
+        "no temporary files" => runtime.block_on(bulk::add_many_pets(&path)),
         "locked" => files::expect_locked(&path),
         "partial backup" => bulk::create_partial_backup(&path),
         other => panic!("unknown: {other}"),
