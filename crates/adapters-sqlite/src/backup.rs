@@ -38,6 +38,13 @@ pub struct NewBackup {
     folder: TempDir,
 }
 
+/// The file that is backed up.
+struct Source {
+    connection: SqliteConnection,
+    bytes: u64,
+    pets: i64,
+}
+
 impl NewBackup {
     /// Creates the temporary folder.
     ///
@@ -81,38 +88,18 @@ impl NewBackup {
     /// If the file cannot be read, the backup cannot be written, or it has fewer pets than the file had.
     pub async fn vacuum_from(&self, file: SqliteFile) -> Result<i64, SqliteFileError> {
         let path = self.path();
-        let source_path = file.path().to_owned();
+        let target = self.target.clone();
         let write = move || {
-            file::create(&path)?;
-            let path = path
-                .to_str()
-                .ok_or_else(|| Problem::Unavailable("the path is not UTF-8".to_owned()))?;
-            let mut source = file.connect()?;
-            let size = number(&mut source, SIZE)?;
-            Disk::check(Path::new(path), size.unsigned_abs())?;
-            let before = count(&mut source)?;
-            sql_query("VACUUM INTO ?")
-                .bind::<Text, _>(path)
-                .execute(&mut source)?;
-            let written = count(&mut file::connect(
-                Path::new(path),
-                FileUse::Write,
-                Duration::ZERO,
-            )?)?;
-            if written < before {
-                return Err(Problem::Corrupt(format!(
-                    "{written} pets were written, and {before} read"
-                )));
-            }
-            Ok(written)
+            let source_path = file.path();
+            let source = Source::open(&file).map_err(|problem| problem.at(source_path))?;
+            source.vacuum_into(&path).map_err(|problem| match problem {
+                Problem::Corrupt(_) => problem.at(source_path),
+                _ => problem.at(&target),
+            })
         };
-        let written = spawn_blocking(write)
-            .await
-            .unwrap_or_else(|panic| Err(Problem::Unavailable(panic.to_string())));
-        written.map_err(|problem| match problem {
-            Problem::Corrupt(_) => problem.at(&source_path),
-            _ => problem.at(&self.target),
-        })
+        let written = spawn_blocking(write).await;
+        written
+            .unwrap_or_else(|panic| Err(Problem::Unavailable(panic.to_string()).at(&self.target)))
     }
 
     /// Writes the backup to the disk, as one file, and gives it its name. No connection to it may be open.
@@ -139,6 +126,39 @@ impl NewBackup {
             Ok(File::open(self.target.parent().unwrap_or(Path::new("/")))?.sync_all()?)
         };
         write().map_err(|problem: Problem| problem.at(&self.target))
+    }
+}
+
+impl Source {
+    fn open(file: &SqliteFile) -> Result<Self, Problem> {
+        let mut connection = file.connect()?;
+        let bytes = number(&mut connection, SIZE)?.unsigned_abs();
+        let pets = count(&mut connection)?;
+        Ok(Self {
+            connection,
+            bytes,
+            pets,
+        })
+    }
+
+    /// Writes a new file, and returns its number of pets.
+    fn vacuum_into(mut self, path: &Path) -> Result<i64, Problem> {
+        file::create(path)?;
+        let name = path
+            .to_str()
+            .ok_or_else(|| Problem::Unavailable("the path is not UTF-8".to_owned()))?;
+        Disk::check(path, self.bytes)?;
+        sql_query("VACUUM INTO ?")
+            .bind::<Text, _>(name)
+            .execute(&mut self.connection)?;
+        let written = count(&mut file::connect(path, FileUse::Write, Duration::ZERO)?)?;
+        if written < self.pets {
+            return Err(Problem::Corrupt(format!(
+                "{written} pets were written, and {} read",
+                self.pets
+            )));
+        }
+        Ok(written)
     }
 }
 

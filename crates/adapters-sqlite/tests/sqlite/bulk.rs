@@ -168,16 +168,25 @@ async fn a_backup_replaces_no_file_and_leaves_nothing_if_it_fails_or_is_dropped(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backup_of_a_damaged_file_names_that_file() {
-    let (storage, file, _folder) = new_storage();
-    storage.add_pets(stored_pets([3])).await.expect("added");
-    let source = file.path();
-    sql::execute(source, "PRAGMA wal_checkpoint");
-    sql::overwrite_root(source, "pets");
-    let (_folder, target) = new_backup();
-    let backup = NewBackup::create(&target).expect("a backup");
-    let written = backup.vacuum_from(file.clone()).await;
-    let error = written.expect_err("damaged").to_string();
-    let start = format!("{}: the file is damaged", source.display());
-    assert!(error.starts_with(&start), "{error}");
+async fn a_backup_that_cannot_read_its_source_names_the_source() {
+    let damage: fn(&Path) = |source| {
+        sql::execute(source, "PRAGMA wal_checkpoint");
+        sql::overwrite_root(source, "pets");
+    };
+    let move_away: fn(&Path) = |source| rename(source, source.with_extension("moved"));
+    for (spoil, reason) in [
+        (damage, "the file is damaged"),
+        (move_away, "the file or its log was moved"),
+    ] {
+        let (storage, file, _folder) = new_storage();
+        storage.add_pets(stored_pets([3])).await.expect("added");
+        let source = file.path();
+        spoil(source);
+        let (_folder, target) = new_backup();
+        let backup = NewBackup::create(&target).expect("a backup");
+        let written = backup.vacuum_from(file.clone()).await;
+        let error = written.expect_err(reason).to_string();
+        let start = format!("{}: {reason}", source.display());
+        assert!(error.starts_with(&start), "{error}");
+    }
 }
