@@ -23,7 +23,7 @@ use std::{
 };
 
 use animal_store_adapter_kit::{
-    Panics,
+    Outage, Panics,
     metrics::QueueMetrics,
     queue::{Pending, Request, Sender, Taker, queue},
 };
@@ -153,6 +153,7 @@ impl Writer {
 
     /// Writes and sweeps until the sender is dropped and the queue is empty. It occupies the thread.
     async fn run(&self) {
+        let mut sweep_outage = Outage::default();
         let mut next_sweep = pin!(sleep(sweep_pause(self.retention)));
         loop {
             select! {
@@ -166,7 +167,8 @@ impl Writer {
                 }
                 () = &mut next_sweep, if self.session.file.is_writable() => {
                     // More expired records are deleted after the creates that wait.
-                    let pause = if self.sweep() < SWEEP_SIZE { sweep_pause(self.retention) } else { PAUSE };
+                    let records = self.sweep(&mut sweep_outage);
+                    let pause = if records < SWEEP_SIZE { sweep_pause(self.retention) } else { PAUSE };
                     next_sweep.set(sleep(pause));
                 }
             }
@@ -223,7 +225,7 @@ impl Writer {
     }
 
     /// Returns the number of deleted records.
-    fn sweep(&self) -> usize {
+    fn sweep(&self, outage: &mut Outage) -> usize {
         let file = &self.session.file;
         let swept = self.session.execute(|connection| {
             // In the log, the deletions need space.
@@ -233,14 +235,16 @@ impl Writer {
         });
         match swept {
             Ok(records) => {
+                outage.succeeded();
                 if records > 0 {
                     tracing::debug!(records, "idempotency keys were swept");
                 }
                 records
             }
             Err(error) => {
-                let reason = error.to_string();
-                tracing::warn!(reason, "idempotency keys were not swept");
+                outage.failed(error.to_string(), |reason| {
+                    tracing::warn!(reason, "idempotency keys were not swept");
+                });
                 0
             }
         }

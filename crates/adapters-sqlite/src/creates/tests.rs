@@ -6,7 +6,7 @@ use prometheus_client::registry::Registry;
 use tempfile::TempDir;
 
 use super::*;
-use crate::{FileUse, values::number};
+use crate::{FileUse, error::Problem, values::number};
 
 define_sql_function! {
     /// Lasts longer than a long transaction.
@@ -72,14 +72,16 @@ fn while_the_file_is_moved_a_sweep_deletes_nothing() {
             INSERT INTO idempotency_readings VALUES (1)",
         )
         .unwrap();
-    for (from, to, deleted, rows) in [(&path, &moved, 0, 1), (&moved, &path, 1, 0)] {
-        std::fs::rename(from, to).unwrap();
-        assert_eq!(writer.sweep(), deleted);
-        assert_eq!(
-            number(&mut connection, "SELECT count(*) FROM idempotency_keys").unwrap(),
-            rows
-        );
-    }
+    let mut count = || number(&mut connection, "SELECT count(*) FROM idempotency_keys").unwrap();
+    let mut outage = Outage::default();
+    std::fs::rename(&path, &moved).unwrap();
+    assert_eq!(writer.sweep(&mut outage), 0);
+    assert_eq!(count(), 1);
+    let reason = Problem::Replaced.at(&path).to_string();
+    outage.failed(reason, |_| panic!("each sweep would log it"));
+    std::fs::rename(&moved, &path).unwrap();
+    assert_eq!(writer.sweep(&mut outage), 1);
+    assert_eq!(count(), 0);
 }
 
 #[test]
