@@ -66,7 +66,7 @@ pub(crate) struct Creates {
     pub(crate) timeout: Duration,
     /// Locked during a probe: probes at the same time take turns.
     pub(crate) probe: Arc<Mutex<()>>,
-    /// Of a dispatcher of reads: reads of its worker would get 503 until the end of the process.
+    /// A panic of a dispatcher of reads ends the storage: reads of its worker would get 503 until the process ends.
     pub(crate) panics: Panics,
     queue: Sender<Create>,
 }

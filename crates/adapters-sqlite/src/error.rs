@@ -31,7 +31,7 @@ pub(crate) enum Problem {
     Missing,
     #[error("this is a link to a file that does not exist: put the file there, or remove the link")]
     BrokenLink,
-    /// There is no file, or an empty one, or one without a log, or another store, but this log of another one.
+    /// This log exists, and the file is missing, empty, in a format without a log, or another store.
     #[error(
         "the file of the log {0} is missing, empty or replaced: the last pets may be in the log. Put the file back \
          beside its log; to use another file, or to make a new one, move the log away first"

@@ -214,7 +214,7 @@ impl OpenFile {
         self.header.is_same() && self.log.as_ref().is_none_or(OpenLog::is_same)
     }
 
-    /// Otherwise, another process may have made an index, and added to the log.
+    /// Whether the index is the one that was opened. Beside another one, another process may have added to the log.
     fn has_same_index(&self) -> bool {
         Identity::of(&self.path, self.usage)
             .is_ok_and(|current| current.inodes.index == self.identity.inodes.index)

@@ -112,7 +112,7 @@ struct Transaction<'a>(&'a mut SqliteConnection);
 
 impl Sql for Transaction<'_> {
     fn rows(&mut self, statement: &str, values: &[Value]) -> StoreResult<Vec<Row>> {
-        // SQLite numbers other parameters in the order in which they occur.
+        // To SQLite, `$1` is a name, and names are numbered as they first occur; `?1` is the first value.
         let mut query = sql_query(statement.replace('$', "?")).into_boxed::<Sqlite>();
         for value in values {
             query = match value {
@@ -123,6 +123,7 @@ impl Sql for Transaction<'_> {
             };
         }
         let rows = query.load::<SqliteRow>(self.0);
+        // A failure keeps the bare message, by which `Problem::from` classifies it.
         let rows = rows.map_err(|error| StoreFailure::Unavailable(error.to_string().into()))?;
         Ok(rows.into_iter().map(|row| row.0).collect())
     }

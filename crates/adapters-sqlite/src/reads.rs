@@ -109,24 +109,25 @@ impl Dispatcher {
 /// Executes reads in one transaction, which costs less than one for each.
 fn execute_all(session: &Session, batch: Vec<Pending<Read>>) -> Vec<(Pending<Read>, Rows)> {
     let shares_transaction = batch.len() > 1;
-    let control = |statement| {
-        if shares_transaction {
-            // After a failure, the next read opens another connection.
-            let _ = session.execute(|connection| Ok(connection.batch_execute(statement)?));
+    if shares_transaction {
+        control(session, "BEGIN");
+    }
+    let mut executed = Vec::new();
+    for pending in batch {
+        if pending.is_awaited() {
+            let rows = session.execute(|connection| Ok(pending.request.execute(connection)?));
+            executed.push((pending, rows.map_err(StoreFailure::from)));
         }
-    };
-    control("BEGIN");
-    let execute = |pending: Pending<Read>| {
-        let rows = session.execute(|connection| Ok(pending.request.execute(connection)?));
-        (pending, rows.map_err(StoreFailure::from))
-    };
-    let executed = batch
-        .into_iter()
-        .filter(Pending::is_awaited)
-        .map(execute)
-        .collect();
-    control("COMMIT");
+    }
+    if shares_transaction {
+        control(session, "COMMIT");
+    }
     executed
+}
+
+/// Begins or ends a transaction. After a failure, the next read opens another connection.
+fn control(session: &Session, statement: &str) {
+    let _ = session.execute(|connection| Ok(connection.batch_execute(statement)?));
 }
 
 impl Read {

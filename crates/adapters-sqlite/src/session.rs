@@ -55,7 +55,7 @@ impl Session {
             Ok(result)
         });
         executed.map_err(|problem| {
-            // Such a file looks damaged, for example.
+            // A file that was replaced can look damaged: its check names the real cause.
             let cause = match problem {
                 Problem::Commit(_) => problem,
                 _ => self.file.check().err().unwrap_or(problem),
