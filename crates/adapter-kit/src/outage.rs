@@ -62,7 +62,7 @@ impl Outage {
         shared.failing_tasks == 0 && !mem::take(&mut shared.logged_reasons).is_empty()
     }
 
-    /// Returns the pause before the next attempt. An attempt that lasted longer than `timeout` and the longest pause
+    /// Returns the pause before the next attempt. An attempt that lasted longer than `timeout` plus the longest pause
     /// resets the backoff.
     pub fn next_pause(&mut self, attempt: Duration, timeout: Duration) -> Duration {
         if attempt > MAX_PAUSE + timeout {

@@ -44,7 +44,7 @@ pub struct PendingUses {
     dropped: u64,
 }
 
-/// The uses that each thread noted since the last write. Their times are those of the next one.
+/// The uses that each thread noted since the last write. The next write sets their times.
 type Notes = Arc<ThreadLocal<Mutex<PendingUses>>>;
 
 /// A store of uses.

@@ -45,7 +45,7 @@ pub(crate) struct ConnectionSettings {
     pub(crate) demoted: watch::Sender<()>,
     /// Whether a connection does not report that its server has become read-only.
     pub(crate) must_probe: Arc<AtomicBool>,
-    /// Of a dispatcher, for example: requests of its worker would get 503 until the end of the process.
+    /// Notes a panic of a task, such as a dispatcher, without which requests would get 503 until the process ends.
     pub(crate) panics: Panics,
 }
 

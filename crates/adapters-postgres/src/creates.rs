@@ -127,7 +127,7 @@ impl Creates {
         }
     }
 
-    /// Whether no connection is lost.
+    /// Whether both queues are served: connected, or in the first attempt.
     pub(crate) fn is_connected(&self) -> bool {
         self.plain.is_served() && self.keyed.is_served()
     }

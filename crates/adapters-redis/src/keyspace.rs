@@ -155,7 +155,7 @@ impl RedisFailure {
 
 impl From<RedisError> for RedisFailure {
     fn from(error: RedisError) -> Self {
-        // The error of a pipeline has no code; the errors of its commands have.
+        // The driver has no kind for WRONGTYPE: the error of a pipeline with it has no code, its replies have.
         let replies = error.clone().into_server_errors().unwrap_or_default();
         let mut codes = replies.iter().map(|(_, reply)| reply.code());
         if !replies.is_empty() && codes.all(|code| code == "WRONGTYPE") {

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::ClockReadings;
 
-/// Returns the entries that are kept at this time. The others only look old, if the clock is wrong.
+/// Returns the entries that are kept at this time. Older ones are not deleted here: the clock may be wrong.
 pub(super) fn audit_log(sql: &mut dyn Sql) -> StoreResult<Vec<AuditEntry>> {
     let kept_since = audit_kept_since(sql.now()?);
     let rows = sql.rows(statements::SELECT_AUDIT_LOG, &[kept_since.into()])?;

@@ -28,7 +28,7 @@ pub(super) enum Outcome {
 /// Applies a change, by the rules of [`ApiKeyChange::apply`], and records it, unless it is a revocation.
 pub(super) fn apply(sql: &mut dyn Sql, change: &ApiKeyChange, by: &str) -> StoreResult<Outcome> {
     let version = lock_version(sql)? + 1;
-    // The changes before this one have earlier times.
+    // Read under the lock, so that the times of changes are in their order.
     let now = sql.now()?;
     let before = find_before(sql, change, now)?;
     let owner = find_owner(sql, change, now)?;
@@ -99,7 +99,7 @@ fn write_key(
     version: i64,
 ) -> StoreResult<KeyCounts> {
     let id: Value = change.id().as_str().into();
-    // The other tokens only look expired, if the clock is wrong.
+    // Only a revocation deletes tokens that look expired: if the clock is wrong, they are still valid.
     let kept_until = match change {
         ApiKeyChange::Revoke(_) => i64::MIN,
         _ => milliseconds(changed.at),

@@ -81,7 +81,7 @@ impl<R: Request> Pending<R> {
         let response = respond(request);
         drop(span);
         drop(parent);
-        // An unknown outcome is also counted if the client has disconnected.
+        // An unknown outcome is also counted if the client has disconnected, and again if it has waited in vain.
         if let Err(Err(failure @ StoreFailure::OutcomeUnknown(_))) = sender.send(response) {
             metrics.failures.count(&failure);
         }

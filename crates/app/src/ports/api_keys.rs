@@ -41,11 +41,11 @@ pub trait ApiKeyDirectory: Send + Sync {
 #[async_trait]
 pub trait ApiKeyStore: Send + Sync {
     /// Applies a change to one key in one step, by the rules of [`ApiKeyChange::apply`], and records it: see
-    /// [`AuditEntry::of`]. `by`: the user and the machine. If the store has no space for the entry of a revocation, it
-    /// is logged instead.
+    /// [`AuditEntry::of`]. `by`: the user and the machine. A revocation does not fail with its entry: if that cannot be
+    /// written, it is logged instead. So is the entry of a revocation whose outcome is unknown.
     ///
     /// # Errors
-    /// See [`ApiKeyChangeError`]. A revocation that failed may have revoked some of the tokens.
+    /// See [`ApiKeyChangeError`].
     async fn change(
         &self,
         change: ApiKeyChange,
