@@ -14,6 +14,7 @@ mod pending;
 mod schedules;
 #[cfg(all(test, not(shuttle)))]
 mod tests;
+mod ticket;
 
 use std::{
     collections::VecDeque,
@@ -25,12 +26,14 @@ use animal_store_app::ports::StoreFailure;
 use tokio::sync::watch;
 
 pub use self::pending::Pending;
+use self::ticket::Ticket;
 use crate::{
     concurrency::{Instant, Mutex, MutexGuard, Notify, timeout_at},
     metrics::QueueMetrics,
 };
 
 const LOST: &str = "the storage stopped before it responded";
+const LATE: &str = "the storage did not respond in time";
 const UNSERVED: &str = "there is no connection to the storage";
 
 /// A request that shares its batch with others.
@@ -78,12 +81,6 @@ struct State<R: Request> {
     last_number: u64,
     takers: usize,
     has_sender: bool,
-}
-
-/// A place in the queue. The request leaves the queue when its ticket is dropped.
-struct Ticket<'a, R: Request> {
-    queue: &'a Queue<R>,
-    number: u64,
 }
 
 /// Creates a queue for at most this number of requests. `outcome_timeout`: for changes, how much longer than its
@@ -217,14 +214,13 @@ impl<R: Request> Queue<R> {
                 received = timeout_at(now + timeout + outcome_timeout, response).await;
             }
         }
-        match (received, self.outcome_timeout) {
-            (Ok(Ok(response)), _) => response,
-            (Ok(Err(_)), None) => Err(StoreFailure::Unavailable(LOST.into())),
-            (Ok(Err(_)), Some(_)) => Err(StoreFailure::OutcomeUnknown(LOST.into())),
-            (Err(_), None) => Err(StoreFailure::Timeout),
-            (Err(_), Some(_)) => Err(StoreFailure::OutcomeUnknown(
-                "the storage did not respond in time".into(),
-            )),
+        let is_change = self.outcome_timeout.is_some();
+        match received {
+            Ok(Ok(response)) => response,
+            Ok(Err(_)) if is_change => Err(StoreFailure::OutcomeUnknown(LOST.into())),
+            Ok(Err(_)) => Err(StoreFailure::Unavailable(LOST.into())),
+            Err(_) if is_change => Err(StoreFailure::OutcomeUnknown(LATE.into())),
+            Err(_) => Err(StoreFailure::Timeout),
         }
     }
 
@@ -260,25 +256,6 @@ impl<R: Request> Queue<R> {
 
     fn lock(&self) -> MutexGuard<'_, State<R>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl<R: Request> Ticket<'_, R> {
-    /// Removes the request from the queue. Returns `false` if it was taken.
-    fn withdraw(&self) -> bool {
-        let mut state = self.queue.lock();
-        let index = state
-            .requests
-            .binary_search_by_key(&self.number, |(number, _)| *number);
-        let request = index.ok().and_then(|index| state.requests.remove(index));
-        drop(state);
-        request.is_some()
-    }
-}
-
-impl<R: Request> Drop for Ticket<'_, R> {
-    fn drop(&mut self) {
-        self.withdraw();
     }
 }
 
