@@ -27,4 +27,5 @@ pub use self::{
     sql::{Access, KeyDatabase, KeySession, Row, Sql, Value},
     statements::SELECT_STATE,
     store::SqlApiKeyStore,
+    uses::SqlUses,
 };

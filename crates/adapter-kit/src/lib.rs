@@ -34,7 +34,7 @@ pub use files::{Believed, Objection, object_to_readers};
 pub use hosts::is_this_machine;
 pub use idempotency_row::idempotency_record;
 pub use keys::{
-    Access, KeyDatabase, KeySession, Row, SELECT_STATE, Sql, SqlApiKeyStore, Value,
+    Access, KeyDatabase, KeySession, Row, SELECT_STATE, Sql, SqlApiKeyStore, SqlUses, Value,
     audit_kept_since, key_state, log_unknown_revocation, log_unrecorded_revocation, read_delta,
 };
 pub use outage::{Outage, backoff};

@@ -145,7 +145,7 @@ impl<D: KeyDatabase> SqlKeys<D> {
         let often = Duration::from_millis(10);
         let instances = [(); 2].map(|()| {
             let registry = &mut Registry::default();
-            Arc::new(ApiKeyUseRecord::start(self.store.clone(), 100, often, registry).0) as Arc<_>
+            Arc::new(ApiKeyUseRecord::start(self.store.uses(), 100, often, registry).0) as Arc<_>
         });
         let store = Arc::new(self.store);
         Uses { instances, store }

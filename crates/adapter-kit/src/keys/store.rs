@@ -1,5 +1,3 @@
-use std::sync::Arc;
-
 use animal_store_app::{
     ApiKey, ApiKeyChange, ApiKeyId, AuditEntry, IssuedApiKey, NewToken,
     ports::{ApiKeyChangeError, ApiKeyStore, ChangedApiKey, RecordedUses, StoreResult},
@@ -14,34 +12,21 @@ use super::{
     reads::list,
     sql::{Access, KeyDatabase, KeySession, Sql},
     statements,
-    uses::{list_uses, write_uses},
+    uses::{SqlUses, list_uses},
 };
-use crate::{ApiKeySnapshot, ApiKeyUseRecord, KeySource, PendingUses, UseStore};
-
-/// Maximum number of uses that a transaction writes.
-const USES_PER_TRANSACTION: usize = 1000;
+use crate::{ApiKeySnapshot, ApiKeyUseRecord};
 
 /// Changes and lists API keys in a database. Other processes may do so, and serve requests, at the same time.
 pub struct SqlApiKeyStore<D: KeyDatabase> {
     database: D,
     /// The session of changes, which take turns: a copy makes many.
-    changes: Arc<Mutex<D::Session>>,
-}
-
-/// Clones share the session of changes.
-impl<D: KeyDatabase> Clone for SqlApiKeyStore<D> {
-    fn clone(&self) -> Self {
-        Self {
-            database: self.database.clone(),
-            changes: Arc::clone(&self.changes),
-        }
-    }
+    changes: Mutex<D::Session>,
 }
 
 impl<D: KeyDatabase> SqlApiKeyStore<D> {
     /// Creates the store. The schema has to be up to date.
     pub fn new(database: D) -> Self {
-        let changes = Arc::new(Mutex::new(database.session()));
+        let changes = Mutex::new(database.session());
         Self { database, changes }
     }
 
@@ -62,11 +47,16 @@ impl<D: KeyDatabase> SqlApiKeyStore<D> {
     /// Outside of a tokio runtime.
     pub fn start_uses(&self, registry: &mut Registry) -> (ApiKeyUseRecord, JoinHandle<()>) {
         ApiKeyUseRecord::start(
-            self.clone(),
+            self.uses(),
             ApiKeyUseRecord::MAX_KEYS,
             ApiKeyUseRecord::INTERVAL,
             registry,
         )
+    }
+
+    /// Returns the store of the uses of the keys.
+    pub fn uses(&self) -> SqlUses<D> {
+        SqlUses(self.database.clone())
     }
 
     /// Adds a key with its first token if no key was ever changed in the store. Returns whether it was added. Of
@@ -180,26 +170,5 @@ impl<D: KeyDatabase> ApiKeyStore for SqlApiKeyStore<D> {
 
     async fn check_writable(&self) -> StoreResult<()> {
         self.database.session().check_writable().await
-    }
-}
-
-impl<D: KeyDatabase> UseStore for SqlApiKeyStore<D> {
-    fn address(&self) -> String {
-        self.database.session().address()
-    }
-
-    /// Writes a part of the uses in each transaction.
-    async fn write(&self, uses: &PendingUses, now: i64) -> Result<(), String> {
-        let mut session = self.database.session();
-        for (kind, times) in uses.iter() {
-            let times: Vec<_> = times.iter().map(|(id, time)| (id.clone(), *time)).collect();
-            for part in times.chunks(USES_PER_TRANSACTION) {
-                let part = part.to_vec();
-                let write = move |sql: &mut dyn Sql| write_uses(sql, kind, &part, now);
-                let written = session.transact(Access::Write, write).await;
-                written.map_err(|failure| failure.reason())?;
-            }
-        }
-        Ok(())
     }
 }

@@ -8,9 +8,37 @@ use animal_store_app::{
 };
 
 use super::{
-    sql::{Sql, Value},
+    sql::{Access, KeyDatabase, KeySession, Sql, Value},
     statements,
 };
+use crate::{KeySource, PendingUses, UseStore};
+
+/// Maximum number of uses that a transaction writes.
+const USES_PER_TRANSACTION: usize = 1000;
+
+/// The uses of the keys in a database.
+pub struct SqlUses<D: KeyDatabase>(pub(super) D);
+
+impl<D: KeyDatabase> UseStore for SqlUses<D> {
+    fn address(&self) -> String {
+        self.0.session().address()
+    }
+
+    /// Writes a part of the uses in each transaction.
+    async fn write(&self, uses: &PendingUses, now: i64) -> Result<(), String> {
+        let mut session = self.0.session();
+        for (kind, times) in uses.iter() {
+            let times: Vec<_> = times.iter().map(|(id, time)| (id.clone(), *time)).collect();
+            for part in times.chunks(USES_PER_TRANSACTION) {
+                let part = part.to_vec();
+                let write = move |sql: &mut dyn Sql| write_uses(sql, kind, &part, now);
+                let written = session.transact(Access::Write, write).await;
+                written.map_err(|failure| failure.reason())?;
+            }
+        }
+        Ok(())
+    }
+}
 
 /// Returns the uses of the keys that exist.
 pub(super) fn list_uses(sql: &mut dyn Sql) -> StoreResult<RecordedUses> {
@@ -44,7 +72,7 @@ fn time(seconds: i64) -> SystemTime {
 
 /// Records uses of one kind of the keys that exist. `uses`: the ids and times, in seconds since 1970. `now`: the
 /// beginning of the record, if it has none.
-pub(super) fn write_uses(
+fn write_uses(
     sql: &mut dyn Sql,
     kind: ApiKeyUse,
     uses: &[(ApiKeyId, i64)],

@@ -197,7 +197,7 @@ async fn the_uses_of_many_keys_are_all_written() {
         INSERT INTO api_key_tokens SELECT sha256(id::bytea), id, 'abcd', 0, NULL FROM api_keys",
     );
     let registry = &mut Registry::default();
-    let (uses, writer) = ApiKeyUseRecord::start(keys.clone(), 10_000, TRUST, registry);
+    let (uses, writer) = ApiKeyUseRecord::start(keys.uses(), 10_000, TRUST, registry);
     for number in 1..=2500 {
         uses.note(&api_key_id(&format!("key-{number}")), ApiKeyUse::Request);
     }
