@@ -56,15 +56,15 @@ pub(crate) async fn prepare_schema(
             MigrationError::Locked(_) | MigrationError::TablesInUse(_)
         );
         let ends_start = settings.required_at_start || matches!(error, MigrationError::Unusable(_));
-        // Without its sender, the start goes on.
-        if !is_of_another
-            && let Some(start) = start_error.take()
-            && ends_start
-        {
-            match start.send(error) {
-                Ok(()) => return,
-                // The start has timed out.
-                Err(unsent) => error = unsent,
+        if !is_of_another {
+            // Without its sender, the start goes on.
+            let decided = start_error.take();
+            if ends_start && let Some(start) = decided {
+                match start.send(error) {
+                    Ok(()) => return,
+                    // The start has timed out.
+                    Err(unsent) => error = unsent,
+                }
             }
         }
         let starting = start_error

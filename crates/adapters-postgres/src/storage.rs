@@ -46,9 +46,7 @@ impl PgStorage {
         registry: &mut Registry,
     ) -> Result<(Self, JoinHandle<()>), MigrationError> {
         let metrics = Metrics::new(registry);
-        let endpoint = endpoint
-            .named(settings.transaction_pooling)
-            .of_primary(settings.transaction_pooling);
+        let endpoint = endpoint.of_primary(settings.transaction_pooling);
         let migrations = Migrations::new(direct, settings.connect_timeout);
         let (ready, schema_ready) = watch::channel(false);
         let (error_sender, mut start_error) = oneshot::channel();

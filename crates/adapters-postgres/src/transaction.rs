@@ -2,7 +2,7 @@
 
 use std::{iter::zip, time::Duration};
 
-use animal_store_app::ports::{Cause, StoreFailure, StoreResult};
+use animal_store_app::ports::{StoreFailure, StoreResult};
 use tokio_postgres::{
     Row,
     types::{FromSql, ToSql, Type},
@@ -43,9 +43,8 @@ impl Database {
     }
 
     pub(crate) fn new(endpoint: PgEndpoint, settings: PostgresSettings) -> Self {
-        let is_pooling = settings.transaction_pooling;
         Self {
-            endpoint: endpoint.named(is_pooling).of_primary(is_pooling),
+            endpoint: endpoint.of_primary(settings.transaction_pooling),
             settings,
         }
     }
@@ -164,10 +163,6 @@ impl TransactionConnection {
         let Database { endpoint, settings } = &self.database;
         Ok(endpoint.within(settings.timeout, response).await?)
     }
-}
-
-pub(crate) fn corrupt(reason: impl Into<Cause>) -> StoreFailure {
-    StoreFailure::Corrupt(reason.into())
 }
 
 pub(crate) fn parse<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> StoreResult<T> {

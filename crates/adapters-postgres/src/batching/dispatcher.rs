@@ -43,8 +43,8 @@ struct Dispatcher<S: Session> {
 /// A connection in a state, as metrics and clients see it until this is dropped.
 struct InState<R: Request> {
     count: Count,
-    /// `None` while the connection is unavailable.
-    taker: Option<Taker<R>>,
+    /// During the first attempt, requests wait for this dispatcher.
+    _taker: Option<Taker<R>>,
 }
 
 /// Why a connection has ended, for the log. `None`: the sender of requests is dropped.
@@ -88,8 +88,9 @@ impl<S: Session> Dispatcher<S> {
             let Some(connected) = connected else {
                 return;
             };
-            self.state = InState::new(&self.metrics.connected, Some(queue.taker()));
-            let Some(reason) = self.serve(connected, demoted).await else {
+            let taker = queue.taker();
+            self.state = InState::new(&self.metrics.connected, None);
+            let Some(reason) = self.serve(connected, taker, demoted).await else {
                 return;
             };
             self.turn = None;
@@ -148,6 +149,7 @@ impl<S: Session> Dispatcher<S> {
     async fn serve(
         &mut self,
         mut connected: Connected<S>,
+        taker: Taker<S::Request>,
         mut demoted: watch::Receiver<()>,
     ) -> End {
         loop {
@@ -160,11 +162,11 @@ impl<S: Session> Dispatcher<S> {
                     return Some(error.to_string());
                 }
                 Ok(()) = demoted.changed() => return Some(READ_ONLY.to_owned()),
-                is_open = self.next_batch() => if !is_open {
+                is_open = self.next_batch(&taker) => if !is_open {
                     return None;
                 },
             }
-            let batch = self.state.taker.as_ref()?.take(S::MAX_ROWS);
+            let batch = taker.take(S::MAX_ROWS);
             if let ControlFlow::Break(reason) = self.execute(&mut connected, batch).await {
                 return Some(reason);
             }
@@ -172,14 +174,11 @@ impl<S: Session> Dispatcher<S> {
     }
 
     /// Waits for the turn, and then for requests. `false` after the sender is dropped.
-    async fn next_batch(&mut self) -> bool {
+    async fn next_batch(&mut self, taker: &Taker<S::Request>) -> bool {
         if self.turn.is_none() {
             self.turn = Some(Arc::clone(&self.turns).lock_owned().await);
         }
-        match &self.state.taker {
-            Some(taker) => taker.ready().await,
-            None => false,
-        }
+        taker.ready().await
     }
 
     /// Executes a batch, in a new session if this one refuses it. Breaks with the reason if the connection has to be
@@ -243,8 +242,10 @@ impl<S: Session> Dispatcher<S> {
 impl<R: Request> InState<R> {
     fn new(count: &Count, taker: Option<Taker<R>>) -> Self {
         count.inc();
-        let count = count.clone();
-        Self { count, taker }
+        Self {
+            count: count.clone(),
+            _taker: taker,
+        }
     }
 }
 

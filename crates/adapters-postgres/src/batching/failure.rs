@@ -1,7 +1,8 @@
 use animal_store_app::ports::StoreFailure;
 use thiserror::Error;
+use tokio_postgres::error::DbError;
 
-use crate::error::{ConnectionError, READ_ONLY};
+use crate::error::READ_ONLY;
 
 /// A request was not executed, or its outcome is unknown.
 #[derive(Debug, Clone)]
@@ -44,11 +45,10 @@ pub(crate) enum Lost {
 }
 
 impl Affected {
-    /// Judges a statement that PostgreSQL refused, which had no effect. `None` for any other error.
-    pub(crate) fn by(error: &ConnectionError) -> Option<Self> {
-        let refused = error.refused()?;
+    /// Judges the error of a statement that PostgreSQL refused, which had no effect.
+    pub(crate) fn by(refused: &DbError) -> Self {
         let in_function = refused.where_().is_some();
-        Some(Self::of(refused.code().code(), in_function))
+        Self::of(refused.code().code(), in_function)
     }
 
     /// Judges a SQLSTATE. `in_function`: a function reported it, such as that of a trigger, whose author chooses the

@@ -1,14 +1,14 @@
 use animal_store_adapter_kit::idempotency_record;
 use animal_store_app::{
     IdempotencyKey, from_milliseconds, milliseconds,
-    ports::{IdempotencyRecord, StorageSnapshot, StoreResult, StoredPet},
+    ports::{IdempotencyRecord, StorageSnapshot, StoreFailure, StoreResult, StoredPet},
 };
 use animal_store_domain::PetId;
 use async_trait::async_trait;
 use tokio_postgres::{Row, types::Type};
 
 use crate::pet_row::{PET, RECORD_COLUMNS, column_names, stored_pet};
-use crate::transaction::{TransactionConnection, corrupt, parse};
+use crate::transaction::{TransactionConnection, parse};
 
 /// The beginning of a transaction that sees what is committed now, and that no timeout of PostgreSQL ends between two
 /// statements. The last statement takes the snapshot; `transaction_timeout` exists since PostgreSQL 17.
@@ -72,5 +72,5 @@ fn record(row: &Row) -> StoreResult<IdempotencyRecord> {
         parse(row, 3)?,
         expires_at,
     )
-    .map_err(corrupt)
+    .map_err(|reason| StoreFailure::Corrupt(reason.into()))
 }

@@ -85,14 +85,15 @@ impl PgEndpoint {
         self
     }
 
-    /// Refuses servers that are read-only: their pets may be out of date. A statement asks each server that is
-    /// connected to, because a standby may have the address of the primary during a fail-over.
-    pub(crate) fn of_primary(mut self, transaction_pooling: bool) -> Self {
-        for config in &mut self.configs {
+    /// Names the connections, and refuses servers that are read-only: their pets may be out of date. A statement asks
+    /// each server that is connected to, because a standby may have the address of the primary during a fail-over.
+    pub(crate) fn of_primary(self, transaction_pooling: bool) -> Self {
+        let mut named = self.named(transaction_pooling);
+        for config in &mut named.configs {
             config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         }
-        self.follows_primary = !transaction_pooling;
-        self
+        named.follows_primary = !transaction_pooling;
+        named
     }
 
     /// Opens a connection within the timeout, of which each host has an equal share. Its task runs on the current

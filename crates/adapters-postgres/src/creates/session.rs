@@ -188,22 +188,25 @@ impl CreateSession {
 
     async fn failure(&self, not_added: NotAdded, settings: &ConnectionSettings) -> Failure {
         let error = not_added.error;
-        let affects = match error.refusal() {
-            None if not_added.may_be_committed => {
+        let Some(refused) = error.refused() else {
+            if not_added.may_be_committed {
                 return self.outcome_unknown(&error.to_string(), settings);
             }
-            None => Affected::Connection(Lost::BeforeCommit),
-            Some(&SqlState::QUERY_CANCELED) => {
+            let lost = Affected::Connection(Lost::BeforeCommit);
+            return Failure::new(settings.endpoint.locate(error).into(), lost);
+        };
+        let affects = match *refused.code() {
+            SqlState::QUERY_CANCELED => {
                 return Failure::new(StoreFailure::Timeout, Affected::Batch);
             }
-            Some(&SqlState::DISK_FULL) => {
+            SqlState::DISK_FULL => {
                 // Without a pause, creates would take each block that is freed, and no key could be revoked.
                 sleep(DISK_FULL_PAUSE).await;
                 Affected::Batch
             }
-            Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => Affected::Connection(Lost::ReadOnly),
-            Some(&SqlState::LOCK_NOT_AVAILABLE) if self.has_keys => Affected::Row,
-            Some(_) => Affected::by(&error).unwrap_or(Affected::Batch),
+            SqlState::READ_ONLY_SQL_TRANSACTION => Affected::Connection(Lost::ReadOnly),
+            SqlState::LOCK_NOT_AVAILABLE if self.has_keys => Affected::Row,
+            _ => Affected::by(refused),
         };
         Failure::new(settings.endpoint.locate(error).into(), affects)
     }

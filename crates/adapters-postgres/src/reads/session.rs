@@ -203,7 +203,7 @@ impl ReadSession {
             let lost = Affected::Connection(Lost::NoResponse);
             return Failure::new(StoreFailure::Timeout, lost);
         }
-        let affects = match Affected::by(&error) {
+        let affects = match error.refused().map(Affected::by) {
             Some(Affected::Session) => Affected::Session,
             None if self.begin.is_some() => Affected::Connection(Lost::Transaction),
             _ => Affected::Batch,

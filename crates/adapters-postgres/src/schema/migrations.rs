@@ -55,7 +55,8 @@ impl Migrations {
     /// The timeout applies to opening a connection and to each response, but not to a migration.
     pub fn new(endpoint: PgEndpoint, timeout: Duration) -> Self {
         Self {
-            endpoint: endpoint.named(false).of_primary(false),
+            // They bypass a pooler.
+            endpoint: endpoint.of_primary(false),
             timeout,
         }
     }
