@@ -3,7 +3,7 @@
 //! It executes the commands of a session and of a lookup, and changes nothing. Each response has a timeout. A subject
 //! that cannot be examined hides no other, unless the connection is lost. Proof: `tests/redis/diagnosis.rs`.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, ops::ControlFlow};
 
 use animal_store_app::{ApiKeyDigest, Finding, ports::ApiKeyStore};
 use redis::{AsyncTypedCommands, InfoDict, RedisResult, Value, cmd, from_redis_value};
@@ -17,14 +17,12 @@ use crate::{
     token,
 };
 
-#[derive(Clone, Copy)]
-enum Subject {
-    Mode,
-    Permissions,
-    Index,
-    Persistence,
-    Eviction,
-}
+const CONNECTION: &str = "redis.connection";
+const MODE: &str = "redis.mode";
+const PERMISSIONS: &str = "redis.permissions";
+const INDEX: &str = "redis.index";
+const PERSISTENCE: &str = "redis.persistence";
+const EVICTION: &str = "redis.eviction";
 
 /// Checks the commands of a change, without applying one.
 pub async fn diagnose_administration(
@@ -52,94 +50,88 @@ pub async fn diagnose(endpoint: &RedisEndpoint, settings: &RedisSettings) -> Vec
         Ok(connection) => connection,
         Err(failure) => {
             return vec![Finding::error(
-                "redis.connection",
+                CONNECTION,
                 keyspace.describe(&failure),
                 "check keys.redis.url, and whether Redis runs and accepts the user",
             )];
         }
     };
-    let mut findings = vec![Finding::ok("redis.connection", endpoint.to_string())];
     let mut examination = Examination {
         keyspace,
         connection,
+        findings: vec![Finding::ok(CONNECTION, endpoint.to_string())],
     };
-    for subject in Subject::ALL {
-        match examination.inspect(subject).await {
-            Ok(finding) => findings.push(finding),
-            Err(failure) => {
-                let reason = examination.keyspace.describe(&failure);
-                let advice = "see \"Users of Redis\" and \"What happens when Redis …\" in docs/operations/redis.md";
-                findings.push(Finding::error(subject.name(), reason, advice));
-                if failure.is_disconnection() || matches!(failure, RedisFailure::Timeout) {
-                    break;
-                }
-            }
-        }
-    }
-    findings
-}
-
-impl Subject {
-    /// In the order of the findings.
-    const ALL: [Self; 5] = [
-        Self::Mode,
-        Self::Permissions,
-        Self::Index,
-        Self::Persistence,
-        Self::Eviction,
-    ];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Mode => "redis.mode",
-            Self::Permissions => "redis.permissions",
-            Self::Index => "redis.index",
-            Self::Persistence => "redis.persistence",
-            Self::Eviction => "redis.eviction",
-        }
-    }
+    let _ = examination.run().await;
+    examination.findings
 }
 
 struct Examination {
     keyspace: Keyspace,
     connection: Connection,
+    findings: Vec<Finding>,
 }
 
 impl Examination {
-    async fn inspect(&mut self, subject: Subject) -> keyspace::Result<Finding> {
-        let name = subject.name();
-        match subject {
-            Subject::Mode => self.inspect_mode(name).await,
-            Subject::Permissions => self.inspect_permissions(name).await,
-            Subject::Index => self.inspect_index(name).await,
-            Subject::Persistence => self.inspect_persistence(name).await,
-            Subject::Eviction => self.inspect_eviction(name).await,
+    /// Examines each subject. Breaks if the connection is lost.
+    async fn run(&mut self) -> ControlFlow<()> {
+        let mode = self.inspect_mode().await;
+        self.add(MODE, mode)?;
+        let permissions = self.inspect_permissions().await;
+        self.add(PERMISSIONS, permissions)?;
+        let index = self.inspect_index().await;
+        self.add(INDEX, index)?;
+        let persistence = self.inspect_persistence().await;
+        self.add(PERSISTENCE, persistence)?;
+        let eviction = self.inspect_eviction().await;
+        self.add(EVICTION, eviction)
+    }
+
+    fn add(
+        &mut self,
+        subject: &'static str,
+        finding: keyspace::Result<Finding>,
+    ) -> ControlFlow<()> {
+        let failure = match finding {
+            Ok(finding) => {
+                self.findings.push(finding);
+                return ControlFlow::Continue(());
+            }
+            Err(failure) => failure,
+        };
+        let reason = self.keyspace.describe(&failure);
+        let advice =
+            "see \"Users of Redis\" and \"What happens when Redis …\" in docs/operations/redis.md";
+        self.findings.push(Finding::error(subject, reason, advice));
+        if failure.is_disconnection() || matches!(failure, RedisFailure::Timeout) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
         }
     }
 
-    async fn inspect_mode(&mut self, subject: &'static str) -> keyspace::Result<Finding> {
+    async fn inspect_mode(&mut self) -> keyspace::Result<Finding> {
         let hello = cmd("HELLO").arg(3).query_async(&mut self.connection).await;
         let mut hello: HashMap<String, Value> = hello?;
         let mode = hello.remove("mode");
         let mode: Option<String> = mode.and_then(|mode| from_redis_value(mode).ok());
         let mode = mode.unwrap_or_default();
         if mode == "standalone" {
-            return Ok(Finding::ok(subject, "standalone, master"));
+            return Ok(Finding::ok(MODE, "standalone, master"));
         }
         let advice = "use one Redis server, or Sentinel: Cluster is not supported";
-        Ok(Finding::error(subject, mode, advice))
+        Ok(Finding::error(MODE, mode, advice))
     }
 
-    async fn inspect_permissions(&mut self, subject: &'static str) -> keyspace::Result<Finding> {
+    async fn inspect_permissions(&mut self) -> keyspace::Result<Finding> {
         let tracking = tracking_command(&self.keyspace);
         tracking.exec_async(&mut self.connection).await?;
         let unknown = self.keyspace.token(&ApiKeyDigest([0; 32]));
         token::find(self.connection.clone(), &unknown).await?;
         let found = "API keys can be looked up, and revoked keys are reported at once";
-        Ok(Finding::ok(subject, found))
+        Ok(Finding::ok(PERMISSIONS, found))
     }
 
-    async fn inspect_index(&mut self, subject: &'static str) -> keyspace::Result<Finding> {
+    async fn inspect_index(&mut self) -> keyspace::Result<Finding> {
         let index = &self.keyspace.index;
         if self.connection.exists(index).await? {
             // The documented user may not execute TYPE.
@@ -148,62 +140,62 @@ impl Examination {
             let field = field.await;
             if matches!(&field, Err(error) if error.code() == Some("WRONGTYPE")) {
                 return Ok(Finding::error(
-                    subject,
+                    INDEX,
                     format!("{index} is not a hash: API keys cannot be created, listed or revoked"),
                     "restore Redis from a backup, and see which program has replaced the index",
                 ));
             }
             field?;
-            return Ok(Finding::ok(subject, index.as_str()));
+            return Ok(Finding::ok(INDEX, index.as_str()));
         }
         Ok(Finding::warning(
-            subject,
+            INDEX,
             format!("{index} does not exist: every request gets 401"),
             "create a key with `animal-store keys create` as a user of Redis who may (keys.redis.admin_url); if there \
              were keys, check keys.redis.prefix, the database in keys.redis.url, and whether Redis has lost its data",
         ))
     }
 
-    async fn inspect_persistence(&mut self, subject: &'static str) -> keyspace::Result<Finding> {
+    async fn inspect_persistence(&mut self) -> keyspace::Result<Finding> {
         let append_only = self.setting("appendonly", "aof_enabled").await?;
         let fsync = self.setting("appendfsync", "").await?;
         let save = self.setting("save", "").await?;
         let advice = "set appendonly yes and appendfsync always";
         let Some(append_only) = append_only else {
-            return Ok(hidden(subject, advice));
+            return Ok(hidden(PERSISTENCE, advice));
         };
         if matches!(&*append_only, "yes" | "1") {
             return Ok(match fsync.as_deref() {
-                Some("always") => Finding::ok(subject, "appendonly yes, appendfsync always"),
-                None => Finding::ok(subject, "appendonly yes; appendfsync is hidden"),
+                Some("always") => Finding::ok(PERSISTENCE, "appendonly yes, appendfsync always"),
+                None => Finding::ok(PERSISTENCE, "appendonly yes; appendfsync is hidden"),
                 Some(_) => {
-                    Finding::warning(subject, "a crash can undo the last revocations", advice)
+                    Finding::warning(PERSISTENCE, "a crash can undo the last revocations", advice)
                 }
             });
         }
         if save.as_deref() == Some("") {
             let problem = "a restart loses all API keys";
-            return Ok(Finding::error(subject, problem, advice));
+            return Ok(Finding::error(PERSISTENCE, problem, advice));
         }
         let problem = "a crash undoes the changes since the last snapshot";
-        Ok(Finding::warning(subject, problem, advice))
+        Ok(Finding::warning(PERSISTENCE, problem, advice))
     }
 
-    async fn inspect_eviction(&mut self, subject: &'static str) -> keyspace::Result<Finding> {
+    async fn inspect_eviction(&mut self) -> keyspace::Result<Finding> {
         let limit = self.setting("maxmemory", "maxmemory").await?;
         let policy = self.setting("maxmemory-policy", "maxmemory_policy").await?;
         let advice = "set maxmemory-policy noeviction";
         let Some(limit) = limit else {
-            return Ok(hidden(subject, advice));
+            return Ok(hidden(EVICTION, advice));
         };
         let Some(policy) = policy else {
-            return Ok(hidden(subject, advice));
+            return Ok(hidden(EVICTION, advice));
         };
         if limit == "0" || policy == "noeviction" {
-            return Ok(Finding::ok(subject, "nothing is evicted"));
+            return Ok(Finding::ok(EVICTION, "nothing is evicted"));
         }
         let problem = format!("{policy}: Redis can evict API keys");
-        Ok(Finding::error(subject, problem, advice))
+        Ok(Finding::error(EVICTION, problem, advice))
     }
 
     /// Returns a setting, or `None` if it is hidden. `INFO` has some of the settings, by other names.

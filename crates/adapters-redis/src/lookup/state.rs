@@ -103,7 +103,7 @@ impl<C: Clone + Send + Sync> LookupState<C> {
         }
     }
 
-    /// Runs a lookup. The timeout includes the time for which it waits for a session.
+    /// Runs a lookup within its timeout, in which it may wait for a session.
     pub(crate) async fn look_up<T, F>(
         &self,
         send: impl Fn(C) -> F + Send + Sync,
@@ -111,33 +111,39 @@ impl<C: Clone + Send + Sync> LookupState<C> {
     where
         F: Future<Output = keyspace::Result<T>> + Send,
     {
-        let in_sessions = async {
-            let mut link = self.link.subscribe();
-            loop {
-                let connection = self.connection(&mut link).await?;
-                let sending = async {
-                    // The server of a session without a lease may be a replica by now.
-                    self.lease.valid().await;
-                    send(connection).await
-                };
-                let outcome = select! {
-                    biased;
-                    _ = link.changed() => continue,
-                    outcome = sending => outcome,
-                };
-                if let Err(failure) = &outcome
-                    && failure.is_disconnection()
-                {
-                    // The session ends as well.
-                    let _ = link.changed().await;
-                    continue;
-                }
-                return outcome;
+        let outcome = timeout(self.keyspace.timeout, self.send_in_sessions(send)).await;
+        outcome.unwrap_or(Err(RedisFailure::Timeout))
+    }
+
+    /// Sends a lookup, and again in the next session if the session ends before the response.
+    async fn send_in_sessions<T, F>(
+        &self,
+        send: impl Fn(C) -> F + Send + Sync,
+    ) -> keyspace::Result<T>
+    where
+        F: Future<Output = keyspace::Result<T>> + Send,
+    {
+        let mut link = self.link.subscribe();
+        loop {
+            let connection = self.connection(&mut link).await?;
+            let sending = async {
+                // The server of a session without a lease may be a replica by now.
+                self.lease.valid().await;
+                send(connection).await
+            };
+            let outcome = select! {
+                biased;
+                _ = link.changed() => continue,
+                outcome = sending => outcome,
+            };
+            if let Err(failure) = &outcome
+                && failure.is_disconnection()
+            {
+                // The session ends as well.
+                let _ = link.changed().await;
+                continue;
             }
-        };
-        match timeout(self.keyspace.timeout, in_sessions).await {
-            Ok(outcome) => outcome,
-            Err(_) => Err(RedisFailure::Timeout),
+            return outcome;
         }
     }
 
