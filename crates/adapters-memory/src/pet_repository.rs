@@ -3,9 +3,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use animal_store_app::ports::{
-    AddPet, AddPetError, AddedPet, PetRepository, StoreFailure, StoreResult,
-};
+use animal_store_app::ports::{AddPet, AddPetError, AddedPet, PetRepository, StoreResult};
 use animal_store_domain::{NewPet, Pet, PetId, PetStatus};
 use async_trait::async_trait;
 
@@ -62,7 +60,7 @@ impl Pets {
 
     fn list_by_status(&self, status: PetStatus, after: Option<PetId>, limit: usize) -> Vec<Pet> {
         let ids = &self.by_status[status as usize];
-        let from = ids.partition_point(|&id| Some(id) <= after);
+        let from = after.map_or(0, |after| ids.partition_point(|&id| id <= after));
         ids[from..]
             .iter()
             .take(limit)
@@ -74,7 +72,7 @@ impl Pets {
     fn add(&mut self, request: AddPet) -> Result<AddedPet, AddPetError> {
         let Some(key) = request.idempotency_key else {
             return Ok(AddedPet {
-                pet: self.append(request.pet)?,
+                pet: self.append(request.pet),
                 replayed: false,
             });
         };
@@ -89,7 +87,7 @@ impl Pets {
                 replayed: true,
             });
         }
-        let pet = self.append(request.pet)?;
+        let pet = self.append(request.pet);
         self.idempotency_keys.insert(key, pet.id(), now);
         Ok(AddedPet {
             pet,
@@ -97,15 +95,15 @@ impl Pets {
         })
     }
 
-    fn append(&mut self, pet: NewPet) -> StoreResult<Pet> {
-        let number = i64::try_from(self.all.len() + 1).map_err(|_| StoreFailure::Overloaded)?;
-        let id = PetId::parse(number).map_err(|_| StoreFailure::Overloaded)?;
+    fn append(&mut self, pet: NewPet) -> Pet {
+        let number = i64::try_from(self.all.len() + 1).expect("a vector has fewer elements");
+        let id = PetId::parse(number).expect("it is positive");
         let pet = Pet::new(id, pet);
         if let Some(status) = pet.new_pet().status() {
             self.by_status[status as usize].push(pet.id());
         }
         self.all.push(pet.clone());
-        Ok(pet)
+        pet
     }
 }
 

@@ -2,6 +2,9 @@ use std::time::{Duration, SystemTime};
 
 use crate::{ApiKey, ApiKeyChange, ports::ChangedApiKey, stored_time::stored};
 
+/// The name of a revocation in an entry.
+const REVOKE: &str = "revoke";
+
 /// A change of an API key, as its store has recorded it. Times are whole milliseconds, by the clock of the store.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AuditEntry {
@@ -34,12 +37,17 @@ impl AuditEntry {
         Self { by, change, ..self }
     }
 
+    /// Whether the key was revoked.
+    pub fn is_revocation(&self) -> bool {
+        self.change == REVOKE
+    }
+
     /// Returns the entry of a change. `None`: an import, which is recorded in its source.
     pub fn of(change: &ApiKeyChange, changed: &ChangedApiKey, by: &str) -> Option<Self> {
         let name = match change {
             ApiKeyChange::Add(..) => "create",
             ApiKeyChange::Rotate(..) => "rotate",
-            ApiKeyChange::Revoke(_) => "revoke",
+            ApiKeyChange::Revoke(_) => REVOKE,
             ApiKeyChange::Import(_) => return None,
         };
         let before = changed.before.as_ref();

@@ -170,7 +170,9 @@ impl CopyStore {
                 return Ok(added);
             };
             let last = last.pet.id();
-            if after < last_copied {
+            let may_have_gaps =
+                last_copied.is_some_and(|copied| after.is_none_or(|after| after < copied));
+            if may_have_gaps {
                 let snapshot = self.to.snapshot().await.map_err(target)?;
                 let copied = snapshot.pets(after, pets.len()).await.map_err(target)?;
                 let copied: HashSet<_> = copied.iter().map(|copied| copied.pet.id()).collect();

@@ -49,18 +49,27 @@ impl Finding {
         }
     }
 
-    /// Creates a finding about a subject that could not be examined.
-    pub fn unknown(
+    fn with_advice(
+        verdict: Verdict,
         subject: &'static str,
         found: impl Into<String>,
         advice: impl Into<String>,
     ) -> Self {
         Self {
             subject,
-            verdict: Verdict::Unknown,
+            verdict,
             found: found.into(),
             advice: Some(advice.into()),
         }
+    }
+
+    /// Creates a finding about a subject that could not be examined.
+    pub fn unknown(
+        subject: &'static str,
+        found: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
+        Self::with_advice(Verdict::Unknown, subject, found, advice)
     }
 
     /// Creates a finding about a subject that works and can lead to a failure or to a loss.
@@ -69,12 +78,7 @@ impl Finding {
         found: impl Into<String>,
         advice: impl Into<String>,
     ) -> Self {
-        Self {
-            subject,
-            verdict: Verdict::Warning,
-            found: found.into(),
-            advice: Some(advice.into()),
-        }
+        Self::with_advice(Verdict::Warning, subject, found, advice)
     }
 
     /// Creates the finding about the mark of [`mark_copy`](crate::ports::BulkStorage::mark_copy).
@@ -96,12 +100,7 @@ impl Finding {
         found: impl Into<String>,
         advice: impl Into<String>,
     ) -> Self {
-        Self {
-            subject,
-            verdict: Verdict::Error,
-            found: found.into(),
-            advice: Some(advice.into()),
-        }
+        Self::with_advice(Verdict::Error, subject, found, advice)
     }
 }
 

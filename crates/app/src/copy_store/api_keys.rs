@@ -35,8 +35,7 @@ impl ApiKeyStores {
             let id = &key.key.id;
             let imported = self.import(key.clone()).await?;
             added += imported;
-            let is_revocation =
-                |entry: &AuditEntry| entry.change == "revoke" && entry.key.id == *id;
+            let is_revocation = |entry: &AuditEntry| entry.is_revocation() && entry.key.id == *id;
             if imported > 0 && log.iter().any(is_revocation) {
                 valid_again.push(id.clone());
             }
