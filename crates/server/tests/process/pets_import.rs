@@ -3,6 +3,7 @@
 use std::io::{PipeReader, PipeWriter, pipe};
 
 use diesel::connection::SimpleConnection;
+use tempfile::NamedTempFile;
 
 use crate::{prelude::*, unread_output::full_pipe};
 
@@ -136,11 +137,11 @@ fn an_import_goes_on_if_sighup_is_ignored() {
 #[test]
 fn a_signal_ends_an_import_during_the_digest_of_its_file() {
     let store = Store::sqlite();
-    // It has no end.
-    let running = store
-        .program()
-        .args("pets import /dev/zero --create")
-        .start();
+    let file = NamedTempFile::new().expect("a file");
+    // It is sparse, and reading it takes minutes.
+    file.as_file().set_len(1 << 40).expect("it is longer");
+    let line = format!("pets import {} --create", file.path().display());
+    let running = store.program().args(&line).start();
     let reads = || {
         let io = running.proc("io");
         let bytes = io.lines().find_map(|line| line.strip_prefix("rchar: "));
