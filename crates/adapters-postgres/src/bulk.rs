@@ -17,6 +17,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use animal_store_app::ports::{
     BulkStorage, Cause, IdempotencyRecord, StorageSnapshot, StoreFailure, StoreResult, StoredPet,
 };
+use animal_store_domain::PetId;
 use async_trait::async_trait;
 use tokio_postgres::{error::SqlState, types::Type};
 
@@ -91,6 +92,13 @@ impl BulkStorage for PgBulkStorage {
         let connection = self.database.connect().await?;
         connection.begin(SNAPSHOT).await?;
         Ok(Box::new(PgSnapshot(connection)))
+    }
+
+    async fn skip_ids(&self, last: PetId) -> StoreResult<()> {
+        let skip = advance_sequence("pets", &last.get().to_string());
+        let connection = self.database.connect().await?;
+        connection.begin(&skip).await?;
+        connection.commit().await
     }
 
     async fn add_pets(&self, pets: Vec<StoredPet>) -> StoreResult<bool> {

@@ -26,7 +26,7 @@ use crate::{
     pet_row::{NewPetRow, PetRow, pets},
     schema,
     session::Session,
-    values::has_table,
+    values::{has_table, number},
 };
 
 /// SQLite allows 32,766 values in a statement, and a pet has five.
@@ -34,6 +34,10 @@ const ROWS_PER_STATEMENT: usize = 500;
 
 /// Size of the page cache of a snapshot, in KiB. Pages are read in order of id, so a larger one only takes memory.
 const CACHE_SIZE: u32 = 1 << 10;
+
+/// The greatest id that was given out, or 0.
+const LAST_ID: &str = "SELECT coalesce(max(id), 0) FROM
+    (SELECT max(id) AS id FROM pets UNION ALL SELECT seq FROM sqlite_sequence WHERE name = 'pets')";
 
 /// Reads a file, and adds pets and records to it, in bulk. Other connections may use the file at the same time.
 pub struct SqliteBulkStorage(Session);
@@ -98,6 +102,18 @@ impl BulkStorage for SqliteBulkStorage {
         }))
     }
 
+    async fn skip_ids(&self, last: PetId) -> Result<(), StoreFailure> {
+        let last = last.get();
+        let skip = format!(
+            "INSERT INTO sqlite_sequence (name, seq)
+                SELECT 'pets', 0 WHERE NOT EXISTS (SELECT * FROM sqlite_sequence WHERE name = 'pets');
+            UPDATE sqlite_sequence SET seq = {last} WHERE name = 'pets' AND seq < {last}"
+        );
+        Ok(self
+            .add(move |connection| Ok(connection.batch_execute(&skip)?))
+            .await?)
+    }
+
     async fn add_pets(&self, pets: Vec<StoredPet>) -> Result<bool, StoreFailure> {
         match self
             .add(move |connection| add_pets(connection, &pets))
@@ -127,6 +143,11 @@ impl BulkStorage for SqliteBulkStorage {
 
 #[async_trait]
 impl StorageSnapshot for Snapshot {
+    async fn last_id(&self) -> Result<Option<PetId>, StoreFailure> {
+        let last = self.read(|connection| number(connection, LAST_ID)).await?;
+        Ok(PetId::parse(last).ok())
+    }
+
     async fn pets(
         &self,
         after: Option<PetId>,

@@ -86,8 +86,12 @@ impl CopyStore {
         if !newer.is_empty() {
             return Err(CopyError::NewerSource(newer.join(", ")));
         }
+        let last_id = from.last_id().await.map_err(CopyError::Source)?;
         let mut source = Pets::new(&*from, self.page_size);
         let last_copied = self.begin(&mut source).await?;
+        if let Some(last_id) = last_id {
+            self.to.skip_ids(last_id).await.map_err(target)?;
+        }
         let added = self.add_pets(&*from, last_copied).await?;
         let idempotency_records = self.add_idempotency_records(&*from).await?;
         let api_keys = match &self.api_keys {

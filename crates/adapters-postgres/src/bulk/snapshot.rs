@@ -17,11 +17,21 @@ pub(super) const SNAPSHOT: &str = "
     SET LOCAL idle_in_transaction_session_timeout = 0;
     SELECT set_config(name, '0', true) FROM pg_settings WHERE name = 'transaction_timeout'";
 
+/// USAGE on the sequence suffices for this. If it is behind, after a restore, the pets decide.
+const LAST_ID: &str = "SELECT greatest(max(id), pg_sequence_last_value('pets_id_seq')) FROM pets";
+
 /// A transaction that sees one state of the database.
 pub(super) struct PgSnapshot(pub(super) TransactionConnection);
 
 #[async_trait]
 impl StorageSnapshot for PgSnapshot {
+    /// Returns the position of the sequence now: it is no part of the transaction.
+    async fn last_id(&self) -> StoreResult<Option<PetId>> {
+        let row = self.0.query_one(LAST_ID, &[]).await?;
+        let last: Option<i64> = parse(&row, 0)?;
+        Ok(last.and_then(|last| PetId::parse(last).ok()))
+    }
+
     async fn pets(&self, after: Option<PetId>, limit: usize) -> StoreResult<Vec<StoredPet>> {
         let select =
             format!("SELECT {PET}, created_at FROM pets WHERE id > $1 ORDER BY id LIMIT $2");

@@ -78,6 +78,17 @@ async fn a_copy_adds_the_pets_that_the_target_lacks_with_ids_and_creation_times(
 }
 
 #[tokio::test]
+async fn a_copy_gives_out_no_id_that_its_source_has_given_out() {
+    let deleted = PetId::parse(9).unwrap();
+    for pets in [vec![], vec![1]] {
+        let stores = Stores::new(pets, []);
+        stores.source.skip_ids(deleted).await.unwrap();
+        stores.complete().await;
+        assert_eq!(stores.target.last_id(), Some(deleted));
+    }
+}
+
+#[tokio::test]
 async fn a_copy_has_the_records_of_idempotency_keys() {
     let stores = Stores::new([1], []);
     let records = (0..=PAGE).map(|number| IdempotencyRecord {

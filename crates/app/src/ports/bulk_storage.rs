@@ -41,6 +41,12 @@ pub trait BulkStorage: Send + Sync {
     /// See [`StoreFailure`](crate::ports::StoreFailure).
     async fn snapshot(&self) -> StoreResult<Box<dyn StorageSnapshot>>;
 
+    /// Gives every later [`PetRepository::add`](super::PetRepository::add) an id greater than this one.
+    ///
+    /// # Errors
+    /// See [`StoreFailure`](crate::ports::StoreFailure).
+    async fn skip_ids(&self, last: PetId) -> StoreResult<()>;
+
     /// Adds pets under their ids, which are distinct, with their creation times. Returns `false` if another pet has one
     /// of the ids: nothing was added.
     ///
@@ -59,6 +65,13 @@ pub trait BulkStorage: Send + Sync {
 /// A consistent view of a storage. Dropping it closes it.
 #[async_trait]
 pub trait StorageSnapshot: Send + Sync {
+    /// Returns the greatest id that the storage has given out, also to a pet that was deleted, or a greater one.
+    /// `None`: it has given out none.
+    ///
+    /// # Errors
+    /// See [`StoreFailure`](crate::ports::StoreFailure).
+    async fn last_id(&self) -> StoreResult<Option<PetId>>;
+
     /// Returns the first `limit` pets with ids greater than `after`, in ascending order of id. Fewer than `limit` pets
     /// are the last ones.
     ///

@@ -45,6 +45,7 @@ pub(super) enum Addition {
 struct Content {
     pets: BTreeMap<PetId, StoredPet>,
     records: BTreeMap<IdempotencyKey, IdempotencyRecord>,
+    last_id: Option<PetId>,
 }
 
 impl MemoryStorage {
@@ -62,6 +63,11 @@ impl MemoryStorage {
     /// Returns all pets.
     pub(super) fn pets(&self) -> Vec<StoredPet> {
         self.content().pets.values().cloned().collect()
+    }
+
+    /// Returns the greatest id that was given out.
+    pub(super) fn last_id(&self) -> Option<PetId> {
+        self.content().last_id
     }
 
     /// Returns all records of idempotency keys.
@@ -111,6 +117,12 @@ impl BulkStorage for MemoryStorage {
         Ok(Box::new(self.content().clone()))
     }
 
+    async fn skip_ids(&self, last: PetId) -> Result<(), StoreFailure> {
+        let mut content = self.content();
+        content.last_id = content.last_id.max(Some(last));
+        Ok(())
+    }
+
     async fn add_pets(&self, pets: Vec<StoredPet>) -> Result<bool, StoreFailure> {
         if let Some(Addition::BeforeBatch(id)) = *self.addition.lock().unwrap() {
             assert!(self.add(stored_pets([id])));
@@ -140,6 +152,10 @@ impl BulkStorage for MemoryStorage {
 
 #[async_trait]
 impl StorageSnapshot for Content {
+    async fn last_id(&self) -> Result<Option<PetId>, StoreFailure> {
+        Ok(self.last_id)
+    }
+
     async fn pets(
         &self,
         after: Option<PetId>,

@@ -11,7 +11,10 @@ use animal_store_domain::{CreationTime, Pet, PetId};
 
 use super::various_pets;
 use crate::{
-    ports::{AddPet, BulkStorage, IdempotencyRecord, PetRepository, StorageSnapshot, StoredPet},
+    ports::{
+        AddPet, AddPetError, BulkStorage, IdempotencyRecord, PetRepository, StorageSnapshot,
+        StoreFailure, StoredPet,
+    },
     test_support::{pet_named, stored_pets},
 };
 
@@ -28,6 +31,8 @@ macro_rules! bulk_storage_contract {
             a_large_batch_is_added_at_once,
             a_taken_id_refuses_the_batch,
             the_next_id_is_greater_than_every_id_of_a_batch,
+            the_next_id_is_greater_than_the_ids_that_were_skipped,
+            ids_that_were_all_given_out_can_be_skipped_again,
             pages_of_a_snapshot_are_in_order_and_limited,
             a_snapshot_does_not_change,
             a_snapshot_contains_pets_of_the_repository,
@@ -77,6 +82,14 @@ impl BulkAccess {
     async fn ids(&self) -> Vec<i64> {
         let all = self.all().await;
         all.iter().map(|stored| stored.pet.id().get()).collect()
+    }
+
+    async fn last_id(&self) -> Option<PetId> {
+        self.snapshot().await.last_id().await.expect("last_id")
+    }
+
+    async fn skip_ids(&self, last: i64) {
+        self.bulk.skip_ids(id(last)).await.expect("skip_ids");
     }
 
     async fn records(&self) -> Vec<IdempotencyRecord> {
@@ -152,6 +165,35 @@ pub async fn the_next_id_is_greater_than_every_id_of_a_batch(access: BulkAccess)
     access.add(stored_pets([7])).await;
     let next = access.create("Rex").await.id();
     assert!(next > id(1_000_000), "{next:?}");
+}
+
+/// A smaller id changes nothing about that. A snapshot knows the greatest id, whoever gave it out.
+pub async fn the_next_id_is_greater_than_the_ids_that_were_skipped(access: BulkAccess) {
+    assert_eq!(access.last_id().await, None);
+    let created = access.create("Rex").await.id();
+    assert_eq!(access.last_id().await, Some(created));
+    access.skip_ids(1000).await;
+    access.skip_ids(7).await;
+    assert_eq!(access.last_id().await, Some(id(1000)));
+    assert_eq!(access.create("Rex").await.id(), id(1001));
+    access.add(stored_pets([2000])).await;
+    assert_eq!(access.last_id().await, Some(id(2000)));
+}
+
+/// No pet can be created then.
+pub async fn ids_that_were_all_given_out_can_be_skipped_again(access: BulkAccess) {
+    for _ in 0..2 {
+        access.skip_ids(i64::MAX).await;
+        assert_eq!(access.last_id().await, Some(id(i64::MAX)));
+    }
+    let refused = access.pets.add(AddPet::new(pet_named("Rex"))).await;
+    assert!(
+        matches!(
+            refused,
+            Err(AddPetError::Store(StoreFailure::Unavailable(_)))
+        ),
+        "{refused:?}"
+    );
 }
 
 /// A page may begin at any id, also before the last page.
