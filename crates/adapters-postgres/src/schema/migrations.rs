@@ -42,6 +42,9 @@ const SEQUENCE_LOCK_TIMEOUT: Duration = Duration::from_secs(3);
 const HAS_RECORDS: &str =
     "SELECT 'it exists' WHERE to_regclass('__diesel_schema_migrations') IS NOT NULL";
 
+/// Whether the tables of API keys exist.
+const HAS_KEYS: &str = "SELECT 'they exist' WHERE to_regclass('api_key_state') IS NOT NULL";
+
 /// The versions of the migrations that have run.
 const RECORDS: &str = "SELECT version FROM __diesel_schema_migrations ORDER BY version";
 
@@ -82,6 +85,18 @@ impl Migrations {
         Err(MigrationError::Unusable(format!(
             "these migrations are pending: {pending}; run `animal-store migrate`"
         )))
+    }
+
+    /// Fails if migrations are pending and the tables of API keys do not exist. Otherwise, a pending migration keeps no
+    /// key from being revoked.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub async fn check_for_keys(&self) -> Result<(), MigrationError> {
+        if self.finds(HAS_KEYS).await? {
+            return Ok(());
+        }
+        self.check().await
     }
 
     pub(crate) async fn comparison(&self) -> Result<SchemaComparison, MigrationError> {

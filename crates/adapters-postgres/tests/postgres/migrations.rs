@@ -76,6 +76,17 @@ async fn no_migration_needs_md5() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn pending_migrations_keep_keys_from_being_changed_only_before_there_are_tables_of_keys() {
+    let database = PgDatabase::new();
+    let migrations = migrations(database.url());
+    assert!(migrations.check_for_keys().await.is_err());
+    run(&database).await;
+    database.sql("DELETE FROM __diesel_schema_migrations WHERE version = '0001expand'");
+    assert!(migrations.check().await.is_err());
+    migrations.check_for_keys().await.expect("there are tables");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn of_processes_that_start_at_the_same_time_one_runs_them() {
     let database = PgDatabase::new();
     let mut starts = JoinSet::new();

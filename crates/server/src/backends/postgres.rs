@@ -198,6 +198,7 @@ impl ApiKeysBackend for PostgresConfig {
 
     /// Connects past a pooler, and with the rights of migrations.
     async fn open_store(&self, _: &mut Access) -> anyhow::Result<Option<Arc<dyn ApiKeyStore>>> {
+        self.migrations().check_for_keys().await.context(UNUSABLE)?;
         let settings = PostgresSettings {
             transaction_pooling: false,
             ..self.settings.clone()

@@ -37,8 +37,10 @@ fn only_migrate_runs_pending_migrations_and_prints_those_that_it_ran_or_would_ru
     sqlite.execute("");
     let pending = ["0001expand", "0002expand", "0003expand"];
     for store in [sqlite, Store::Postgres(PgDatabase::new())] {
-        let refused = store.with_own_keys().args("pets export").run();
-        refused.assert_refused(1, &["0001expand", "animal-store migrate"]);
+        for line in ["pets export", "keys list", "keys revoke shop"] {
+            let refused = store.with_own_keys().args(line).run();
+            refused.assert_refused(1, &["0001expand", "animal-store migrate"]);
+        }
         for line in ["migrate --dry-run", "migrate"] {
             let exited = store.run(line);
             exited
