@@ -72,12 +72,14 @@ pub enum ApiKeyRefusal {
     /// This key has a token of the change.
     #[error("the token already belongs to the API key {} ({}) with the scopes {}", .0.id, .0.label, .0.scopes)]
     TokenTaken(ApiKey),
-    /// The store accepts a token of an imported key that the source does not have, or accepts it for another time.
+    /// The store accepts a token of an imported key that the source does not have, or accepts it for another time. Both
+    /// can be the newer one.
     #[error(
-        "the API key {0} was changed in the source after an earlier copy, and the target accepts its tokens as they \
-         were: run animal-store keys revoke {0} with the configuration of the target, and repeat the command"
+        "the API key {0} has other tokens in the source than in the target: after an earlier copy, it was changed in \
+         one of them. Run animal-store keys revoke {0} with the configuration of the one that has the old tokens, and \
+         repeat the command"
     )]
-    Outdated(ApiKeyId),
+    OtherTokens(ApiKeyId),
 }
 
 impl ApiKeyChange {
@@ -196,7 +198,7 @@ fn import(
     } else if before.tokens.iter().all(is_given) {
         Ok(given)
     } else {
-        Err(ApiKeyRefusal::Outdated(given.key.id))
+        Err(ApiKeyRefusal::OtherTokens(given.key.id))
     }
 }
 

@@ -223,7 +223,7 @@ fn an_import_that_contradicts_the_store_is_refused() {
     ] {
         assert_eq!(
             import(Some(&key([stored])), given.clone()),
-            Err(ApiKeyRefusal::Outdated(id()))
+            Err(ApiKeyRefusal::OtherTokens(id()))
         );
     }
     let other = IssuedApiKey {

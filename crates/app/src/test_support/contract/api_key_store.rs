@@ -198,12 +198,12 @@ pub async fn a_refused_change_changes_nothing(keys: Keys) {
     let id_taken = ApiKeyRefusal::IdTaken(a.id.clone());
     keys.assert_refused(add("a", "token-c", None), &id_taken)
         .await;
-    let outdated = IssuedApiKey {
+    let other_tokens = IssuedApiKey {
         key: a.clone(),
         tokens: vec![issued("token-c", HOUR, None)],
     };
-    let refusal = ApiKeyRefusal::Outdated(a.id.clone());
-    keys.assert_refused(ApiKeyChange::Import(outdated), &refusal)
+    let refusal = ApiKeyRefusal::OtherTokens(a.id.clone());
+    keys.assert_refused(ApiKeyChange::Import(other_tokens), &refusal)
         .await;
     let taken = IssuedApiKey {
         key: api_key("c"),
