@@ -89,7 +89,8 @@ pub(crate) enum Problem {
          journal away; to use another file, stop the service, move the log (-wal) away, and start it again"
     )]
     Replaced,
-    #[error("the disk is full: free some space")]
+    /// SQLite has one message for both.
+    #[error("the disk is full (free some space), or no id is left (see the table sqlite_sequence)")]
     Full,
     #[error("the disk is nearly full, and the rest is for changes of API keys: free some space")]
     Reserve,
@@ -245,7 +246,10 @@ mod tests {
                 "attempt to write a readonly database",
                 "pets.db: this user cannot read and write",
             ),
-            ("database or disk is full", "pets.db: the disk is full"),
+            (
+                "database or disk is full",
+                "pets.db: the disk is full (free some space), or no id is left",
+            ),
             ("database is locked", "pets.db: another process has locked"),
             ("disk I/O error", "pets.db: disk I/O error: check the path"),
         ] {
