@@ -94,6 +94,7 @@ impl SqliteFile {
     /// See [`SqliteFileError`].
     pub fn open(path: &Path, usage: FileUse, timeout: Duration) -> Result<Self, SqliteFileError> {
         let is_empty = || path.metadata().map_or(true, |file| file.len() == 0);
+        let may_create = usage == FileUse::WriteOrCreate;
         let usage = match usage {
             FileUse::WriteOrCreate if is_empty() => FileUse::Create,
             FileUse::WriteOrCreate => FileUse::Write,
@@ -105,7 +106,11 @@ impl SqliteFile {
         } else {
             Ok(())
         };
-        let opened = created.and_then(|()| open_in_time(path, usage, timeout));
+        let mut opened = created.and_then(|()| open_in_time(path, usage, timeout));
+        if may_create && matches!(opened, Err(Problem::Pending(_))) && is_empty() {
+            // The journal of a process that was killed while it created the file has emptied it.
+            opened = open_in_time(path, FileUse::Create, timeout);
+        }
         if usage == FileUse::Create
             && let Some(problem) = mount_problem(path)
         {

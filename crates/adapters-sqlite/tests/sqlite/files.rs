@@ -255,6 +255,17 @@ async fn a_start_applies_a_rollback_journal_that_a_crash_left() {
 }
 
 #[test]
+fn a_file_that_a_killed_command_was_creating_is_created_by_the_next_one() {
+    let (_folder, path) = new_path();
+    let mut other = sql::connect(&path);
+    let create = "PRAGMA cache_size = 1; BEGIN; CREATE TABLE pets (id); INSERT INTO pets VALUES (zeroblob(100000))";
+    other.batch_execute(create).expect("written in part");
+    let (crashed, path) = copy_of_crash(&path);
+    assert_eq!(files_in(crashed.path()), ["pets.db", "pets.db-journal"]);
+    SqliteFile::open(&path, FileUse::WriteOrCreate, TIMEOUT).expect("created");
+}
+
+#[test]
 fn starts_and_ends_at_the_same_moment_lose_no_log_and_run_each_migration_once() {
     // Each start keeps descriptors until the process ends. Debian permits 1024 by default.
     rlimit::increase_nofile_limit(8192).expect("a limit");
