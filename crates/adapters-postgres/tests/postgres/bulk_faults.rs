@@ -102,6 +102,8 @@ async fn a_check_names_every_missing_permission() {
     assert_eq!(missing().await, format!("GRANT {update} TO {role}"));
     let snapshot = bulk.snapshot().await.expect("a snapshot");
     assert_eq!(snapshot.pets(None, 10).await.expect("pets").len(), 1);
+    let last_id = snapshot.last_id().await.expect("USAGE suffices");
+    assert_eq!(last_id, PetId::parse(5).ok());
 }
 
 #[tokio::test(flavor = "multi_thread")]
