@@ -2,8 +2,8 @@
 //!
 //! **Problem.** A page of a list is much smaller when compressed, but compression costs CPU for each response.
 //!
-//! **Invariant.** A list is compressed if the client names gzip, prefers it, and the body is larger than the threshold. A file of
-//! the program is compressed once, whatever its size. The content is the same, and every response that may be
+//! **Invariant.** A list is compressed if the client names gzip, prefers it, and the body is larger than the threshold.
+//! A file of the program is compressed once, whatever its size. The content is the same, and every response that may be
 //! compressed says so in `Vary`.
 //!
 //! **Proof.** The unit tests; `server/tests/api/compression.rs` over sockets.

@@ -1,11 +1,11 @@
 //! Copies a store into another one: pets with ids and creation times, records of idempotency keys, and API keys.
 //!
 //! The copy keeps no record of its progress. It compares both sides from the beginning, and adds what the target lacks:
-//! after an interruption, or after a first pass beside a running service, the same call continues. A source with data of
-//! a newer program, and a target with other pets or without a needed permission, are refused before anything is written.
-//! From the first write until both
-//! sides were compared at the end, by the number and the digest of their pets, the target has a mark. A target without
-//! pets has it from the beginning, because it could be taken for a complete copy.
+//! after an interruption, or after a first pass beside a running service, the same call continues. A source with data
+//! of a newer program, and a target with other pets or without a needed permission, are refused before anything is
+//! written. From the first write until both sides were compared at the end, by the number and the digest of their pets,
+//! the target has a mark. A target without pets has it from the beginning, because it could be taken for a complete
+//! copy.
 
 mod api_keys;
 mod error;

@@ -46,8 +46,8 @@ pub(super) fn block_on(command: impl Future<Output = anyhow::Result<()>>) -> any
         .thread_keep_alive(Duration::MAX)
         .build()?;
     let result = runtime.block_on(async {
-        // Starts a thread for blocking work, which is kept. If the system refuses further ones, work waits for it; without
-        // any, `spawn_blocking` panics.
+        // Starts a thread for blocking work, which is kept. If the system refuses further ones, work waits for it;
+        // without any, `spawn_blocking` panics.
         spawn_blocking(|| ()).await?;
         command.await
     });
