@@ -12,7 +12,7 @@ use crate::{
     FileUse, SqliteFile,
     bulk::has_unfinished_copy,
     error::Problem,
-    file::{Disk, check_believed, check_writable, log_bytes, mount_problem},
+    file::{Disk, check_believed, check_writable, has_several_names, log_bytes, mount_problem},
     session::Session,
     values::text,
 };
@@ -104,6 +104,14 @@ fn permissions(path: &Path) -> Finding {
 
 fn mount(path: &Path) -> Finding {
     let subject = "sqlite.mount";
+    if path.metadata().is_ok_and(|file| has_several_names(&file)) {
+        let found = "the file has several names (hard links), so it cannot be used without its log";
+        return Finding::error(
+            subject,
+            found,
+            "remove all but the one that the service uses",
+        );
+    }
     match mount_problem(path) {
         None => Finding::ok(subject, "the file and its folder are on one disk"),
         Some(problem) => Finding::error(subject, problem, "move or mount the folder of the file"),

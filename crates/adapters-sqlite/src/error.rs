@@ -54,10 +54,9 @@ pub(crate) enum Problem {
     /// SQLite would wait for the other end of a pipe without a timeout.
     #[error("this is a pipe, a device or a socket, and not a file: change storage.sqlite.path")]
     IsSpecial,
-    /// SQLite names the log by the path of the file.
     #[error(
-        "the file has several names (hard links), and each one would have a log of its own, which loses pets. If no \
-         name has a log (-wal) beside it, use a copy (cp); otherwise keep the name with the log, and remove the others"
+        "the file has several names (hard links), and each one would have a log of its own, which loses pets: use the \
+         name with a log (-wal) beside it; if none has one, use a copy (cp), or remove the other names"
     )]
     HardLinks,
     #[error("the file is not an SQLite database: change storage.sqlite.path, or restore a backup")]

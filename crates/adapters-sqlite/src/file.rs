@@ -39,14 +39,14 @@ use diesel::SqliteConnection;
 use prometheus_client::registry::Registry;
 
 pub(crate) use self::{
-    checks::{check_believed, check_writable, create},
+    checks::{check_believed, check_writable, create, has_several_names},
     connection::connect,
     identity::log_path,
     mounts::mount_problem,
     space::{Disk, log_bytes},
 };
 use self::{
-    checks::{check_exists, connect_checked},
+    checks::{check_exists, check_names, connect_checked},
     connection::{configure, establish},
     header::OpenHeader,
     identity::Identity,
@@ -137,7 +137,8 @@ impl SqliteFile {
     /// # Errors
     /// See [`SqliteFileError`].
     pub fn pending(path: &Path) -> Result<Vec<String>, SqliteFileError> {
-        let checked = connect_checked(path, FileUse::Read, Duration::ZERO);
+        let checked = check_names(path, FileUse::Read)
+            .and_then(|()| connect_checked(path, FileUse::Read, Duration::ZERO));
         checked
             .map(|(_, compared)| compared.pending)
             .map_err(|problem| problem.at(path))

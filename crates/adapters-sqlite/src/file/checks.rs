@@ -124,14 +124,31 @@ pub(super) fn check_exists(path: &Path) -> Result<(), Problem> {
     if !file.is_file() {
         return Err(Problem::IsSpecial);
     }
-    if file.nlink() > 1 {
-        return Err(Problem::HardLinks);
-    }
     let has_log = log_bytes.is_some_and(|bytes| bytes > 0);
     if has_log && !may_have_log(path, &file) {
         return Err(Problem::Lost(log));
     }
     check_beside_links(logs)
+}
+
+/// SQLite names the log by the path of the file. Fails if the file has several names (hard links), and another one can
+/// have a log that this one lacks. The name with a log is the one in use, and a backup that is only read has no log.
+pub(super) fn check_names(path: &Path, usage: FileUse) -> Result<(), Problem> {
+    let Ok(file) = path.metadata() else {
+        // The next check has the reason.
+        return Ok(());
+    };
+    if !has_several_names(&file) || log_path(path).exists() {
+        return Ok(());
+    }
+    if usage == FileUse::Read && !may_have_log(path, &file) {
+        return Ok(());
+    }
+    Err(Problem::HardLinks)
+}
+
+pub(crate) fn has_several_names(file: &Metadata) -> bool {
+    file.is_file() && file.nlink() > 1
 }
 
 fn is_missing(error: &io::Error) -> bool {

@@ -11,7 +11,7 @@ use animal_store_adapter_kit::SchemaComparison;
 
 use super::{
     FileUse, OpenFile, SqliteFile,
-    checks::{check_believed, connect_checked, connect_to_write},
+    checks::{check_believed, check_names, connect_checked, connect_to_write},
     header::OpenHeader,
     identity::Identity,
     index::OpenLog,
@@ -50,6 +50,7 @@ pub(super) fn open_in_time(
 
 fn open(path: &Path, usage: FileUse, timeout: Duration) -> Result<Opened, Problem> {
     let before = Identity::of(path, usage).ok();
+    check_names(path, usage)?;
     // A connection that may write would write the log into a file that is refused, and remove the log.
     let (checked, compared) = match connect_checked(path, FileUse::Read, timeout) {
         Err(Problem::NotWritable(_) | Problem::Journal) if usage != FileUse::Read => {

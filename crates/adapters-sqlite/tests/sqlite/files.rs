@@ -207,19 +207,27 @@ async fn two_storages_share_a_file_which_has_no_log_after_both() {
 }
 
 #[tokio::test]
-async fn a_file_with_several_hard_links_is_refused_by_each_name_until_one_is_left() {
+async fn of_a_file_with_several_hard_links_only_a_name_with_a_log_can_be_used() {
     let (_folder, path) = closed_file();
     let other = path.with_extension("other");
     fs::hard_link(&path, &other).expect("linked");
     for name in [&path, &other] {
         assert_refused(name, "the file has several names (hard links)");
     }
+    // As a backup, which has no log.
+    sql::execute(&path, "PRAGMA journal_mode = DELETE");
+    for (usage, is_opened) in [(FileUse::Read, true), (FileUse::Write, false)] {
+        let opened = SqliteFile::open(&other, usage, Duration::ZERO);
+        assert_eq!(opened.is_ok(), is_opened, "{usage:?}");
+    }
     remove(&other);
     let store = Store::on(&path);
-    // Each process that would use the new name is refused.
+    // Only the name with the log can be used.
     fs::hard_link(&path, &other).expect("linked");
     store.add("Rex").await;
     store.readiness.check().await.expect("ready");
+    Store::on(&path).add("Tom").await;
+    assert_refused(&other, "the file has several names (hard links)");
 }
 
 #[test]
