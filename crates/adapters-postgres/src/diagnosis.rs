@@ -101,12 +101,11 @@ pub async fn diagnose(
         .as_ref()
         .is_ok_and(|comparison| !comparison.pending.is_empty());
     let obstacles = if is_pending && settings.schema == SchemaMode::Migrate {
-        let obstacles = migrations.obstacles().await;
-        obstacles.unwrap_or_else(|error| vec![error.to_string()])
+        migrations.obstacles().await
     } else {
-        Vec::new()
+        Ok(Vec::new())
     };
-    findings.push(schema_finding(comparison, settings.schema, &obstacles));
+    findings.push(schema_finding(comparison, settings.schema, obstacles));
     let mut checks = checks();
     if is_pending {
         let found = "tables may be missing";
@@ -246,7 +245,7 @@ async fn shares_servers(
 fn schema_finding(
     comparison: Result<SchemaComparison, MigrationError>,
     mode: SchemaMode,
-    obstacles: &[String],
+    obstacles: Result<Vec<String>, MigrationError>,
 ) -> Finding {
     let SchemaComparison { pending, newer, .. } = match comparison {
         Ok(comparison) => comparison,
@@ -270,6 +269,13 @@ fn schema_finding(
         return Finding::warning(MIGRATIONS, found, advice);
     }
     let found = format!("these migrations are pending: {}", pending.join(", "));
+    let obstacles = match obstacles {
+        Ok(obstacles) => obstacles,
+        Err(error) => {
+            let found = format!("{found}; whether the user can run them is unknown: {error}");
+            return Finding::unknown(MIGRATIONS, found, "check storage.postgres.migrate_url");
+        }
+    };
     match mode {
         SchemaMode::Migrate if !obstacles.is_empty() => {
             let found = format!(

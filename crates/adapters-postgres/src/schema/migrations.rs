@@ -42,8 +42,8 @@ const SEQUENCE_LOCK_TIMEOUT: Duration = Duration::from_secs(3);
 const HAS_RECORDS: &str =
     "SELECT 'it exists' WHERE to_regclass('__diesel_schema_migrations') IS NOT NULL";
 
-/// Whether the tables of API keys exist.
-const HAS_KEYS: &str = "SELECT 'they exist' WHERE to_regclass('api_key_state') IS NOT NULL";
+/// Whether all tables of API keys exist.
+const HAS_KEYS: &str = "SELECT 'they exist' WHERE to_regclass('api_key_marks') IS NOT NULL";
 
 /// The versions of the migrations that have run.
 const RECORDS: &str = "SELECT version FROM __diesel_schema_migrations ORDER BY version";
@@ -87,8 +87,7 @@ impl Migrations {
         )))
     }
 
-    /// Fails if migrations are pending and the tables of API keys do not exist. Otherwise, a pending migration keeps no
-    /// key from being revoked.
+    /// Fails if migrations are pending that make the tables of API keys. A later one keeps no key from being revoked.
     ///
     /// # Errors
     /// As [`check`](Self::check).
