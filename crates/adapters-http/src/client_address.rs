@@ -19,7 +19,7 @@ pub struct TrustedProxies {
 
 /// These texts are neither IP addresses nor networks. The error does not repeat them: each can be a URL with a password.
 #[derive(Debug, PartialEq, Eq, Error)]
-#[error("must contain IP addresses or networks such as 10.0.0.0/8, unlike number {0}")]
+#[error("must contain IP addresses or networks such as 10.0.0.0/8, which number {0} is not")]
 pub struct TrustedProxiesError(String);
 
 impl TrustedProxies {
@@ -143,7 +143,7 @@ mod tests {
         let error = proxies(&invalid).unwrap_err().to_string();
         assert_eq!(
             error,
-            "must contain IP addresses or networks such as 10.0.0.0/8, unlike number 2, 3, 4"
+            "must contain IP addresses or networks such as 10.0.0.0/8, which number 2, 3, 4 is not"
         );
     }
 

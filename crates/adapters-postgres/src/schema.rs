@@ -57,7 +57,7 @@ pub(crate) async fn prepare_schema(
         );
         let ends_start = settings.required_at_start || matches!(error, MigrationError::Unusable(_));
         if !is_of_another {
-            // Without its sender, the start goes on.
+            // Dropping the sender lets the start go on.
             let decided = start_error.take();
             if ends_start && let Some(start) = decided {
                 match start.send(error) {

@@ -80,7 +80,7 @@ impl CopyStore {
             api_keys.check_writable().await.map_err(target)?;
         }
         let from = self.from.snapshot().await.map_err(CopyError::Source)?;
-        // After the snapshot, so that it lacks what a later migration adds.
+        // Compared after the snapshot was taken: what a later migration adds cannot be in the snapshot.
         let newer = self.from.newer_migrations().await;
         let newer = newer.map_err(CopyError::Source)?;
         if !newer.is_empty() {

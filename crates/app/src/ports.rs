@@ -1,9 +1,9 @@
 //! The outbound ports: traits for everything outside of this crate that the use cases need.
 //!
 //! The documentation of a port is the contract of its adapters. The suite `test_support::contract` tests the contract
-//! against each adapter. Every call of a request ends: each wait for a server, a lock or a queue has a timeout. Only calls
-//! of commands wait for a disk without one. There are no inbound ports: a driving adapter calls the use cases, or a port
-//! where a use case would only pass the call on.
+//! against each adapter. Every call of a request ends: each wait for a server, a lock or a queue has a timeout. Only
+//! calls of commands wait for a disk without one. There are no inbound ports: a driving adapter calls the use cases, or
+//! a port where a use case would only pass the call on.
 
 mod api_keys;
 mod bulk_storage;

@@ -10,8 +10,8 @@
 //! `framing`): then the connection ends after the response, and a bounded amount of input is dropped. A connection
 //! ends only after a response that says so, at a timeout, to make room, or when the server stops. A client that does
 //! not read its response holds little memory. If a worker has too many connections, one without a request, or one
-//! whose client does not read its response, makes room (`pool`). A shutdown completes every request
-//! that has arrived, except one behind a response that says `Connection: close`. `tls` is a wing.
+//! whose client does not read its response, makes room (`pool`). A shutdown completes every request that has arrived,
+//! except one behind a response that says `Connection: close`. `tls` is a wing.
 //!
 //! **Proof.** The unit tests beside the files. Over sockets, in `crates/server/tests/api`: `raw_http.rs`, `raw_uploads.rs`,
 //! `bounds.rs` and `drain.rs`; in `crates/server/tests/process`: `memory.rs`. The fuzz target `request_framing` splits the

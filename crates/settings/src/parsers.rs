@@ -32,8 +32,8 @@ pub fn address(text: &str) -> Parsed<SocketAddr> {
     address(text)
 }
 
-/// Returns whether an error must not show a text that is set in a wrong place: a URL can contain a password, also without
-/// its scheme, and a text of several lines a private key.
+/// Returns whether an error must not show a text that is set in a wrong place: a URL can contain a password, also
+/// without its scheme, and a text of several lines a private key.
 pub(crate) fn can_be_secret(text: &str) -> bool {
     text.contains("//") || text.contains(['@', '?', '\n']) || text.contains(PRIVATE_KEY)
 }

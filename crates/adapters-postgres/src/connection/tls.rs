@@ -85,7 +85,8 @@ impl Trusted {
             provider.signature_verification_algorithms.all,
         );
         match checked {
-            // The dates are checked before the kind of the certificate.
+            // The error of an authority has no name of its own. The dates are checked before it, and a certificate that
+            // is trusted itself needs no other check.
             Err(Error::InvalidCertificate(CertificateError::Other(_)))
                 if self.certificates.contains(end_entity) =>
             {

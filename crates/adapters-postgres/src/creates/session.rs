@@ -92,12 +92,9 @@ fn locked_by(error: &ConnectionError) -> Response {
 }
 
 /// Bounds the wait for the record of another process, which delays the other creates of the batch.
-fn lock_timeout(set: &str, has_keys: bool, settings: &PostgresSettings) -> String {
-    if !has_keys {
-        return String::new();
-    }
-    let lock_timeout = (settings.timeout / 20).as_millis().max(1);
-    format!("; {set} lock_timeout = {lock_timeout}")
+fn lock_timeout(settings: &PostgresSettings) -> String {
+    let milliseconds = (settings.timeout / 20).as_millis().max(1);
+    format!("lock_timeout = {milliseconds}")
 }
 
 impl CreateSession {
@@ -109,15 +106,19 @@ impl CreateSession {
     ) -> Result<Self, ConnectionError> {
         let has_keys = purpose == Purpose::KeyedCreates;
         let begin = if settings.transaction_pooling {
-            let lock_timeout = lock_timeout("SET LOCAL", has_keys, settings);
-            let set = settings.set_statements("SET LOCAL");
-            Some(format!(
-                "BEGIN ISOLATION LEVEL READ COMMITTED; {set}{lock_timeout}"
-            ))
+            let mut statements = vec![
+                "BEGIN ISOLATION LEVEL READ COMMITTED".to_owned(),
+                settings.set_statements("SET LOCAL"),
+            ];
+            if has_keys {
+                statements.push(format!("SET LOCAL {}", lock_timeout(settings)));
+            }
+            Some(statements.join("; "))
         } else {
-            client
-                .batch_execute(&lock_timeout("SET", has_keys, settings))
-                .await?;
+            if has_keys {
+                let set = format!("SET {}", lock_timeout(settings));
+                client.batch_execute(&set).await?;
+            }
             None
         };
         let statement = if has_keys {

@@ -135,8 +135,9 @@ async fn only_a_change_whose_commit_has_no_response_has_an_unknown_outcome() {
     assert_fails(listed, UNAVAILABLE);
 }
 
-/// As by `idle_session_timeout`. A session that ends later, and is noticed, tells that its end was noticed as well.
-#[tokio::test(flavor = "multi_thread")]
+/// As by `idle_session_timeout`. One thread notices the ends of connections in their order: when it has noticed that of a
+/// later session, it has noticed that of the kept connection.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_kept_connection_that_the_server_has_ended_fails_no_change() {
     let (keys, database) = new_keys().await;
     keys.add(&["a"]).await;

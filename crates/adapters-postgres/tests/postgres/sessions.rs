@@ -99,7 +99,7 @@ END $$";
 
 /// Behind a pooler, a session is that of the pooler. Those of keys are replaced after they have ended.
 #[tokio::test(flavor = "multi_thread")]
-async fn no_timeout_and_no_isolation_level_of_a_database_applies_to_a_transaction() {
+async fn timeouts_of_statements_and_the_isolation_level_of_a_database_apply_to_no_transaction() {
     in_both_modes(&settings(), async |settings| {
         let is_pooling = settings.transaction_pooling;
         let database = migrated().await;

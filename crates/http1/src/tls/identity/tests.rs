@@ -6,6 +6,18 @@ use tempfile::TempDir;
 
 use super::*;
 
+/// A certificate of X.509 version 1, which has no extensions.
+const VERSION_1: &str = "\
+-----BEGIN CERTIFICATE-----
+MIIBFzCBvwIUB3ncCAe57l52ipyQG0bZ4jYwJFcwCgYIKoZIzj0EAwIwDjEMMAoG
+A1UEAwwDb3duMCAXDTI2MTEyOTAxNTM0NVoYDzIxMjYxMTA1MDE1MzQ1WjAOMQww
+CgYDVQQDDANvd24wWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAAT2ZOj58gvTzACd
+Xn7R8RkwsL8SYIcK0s5f+VCJ/gIhK9lrHi/2fyc6SddNGtzbhvomDHWI3Y5pg0Yr
+dhMyJGpfMAoGCCqGSM49BAMCA0cAMEQCIBHdjqlif0MeVXogyuGLOuERP7azzUGI
+ZBFrFO65hJieAiBwbMn8bnzFPib+kU8aiyJStAxUX72XvnGwrG4a6i0NgQ==
+-----END CERTIFICATE-----
+";
+
 fn files(certificates: &Certificates) -> TlsFiles {
     TlsFiles {
         certificate: certificates.server.clone(),
@@ -200,8 +212,9 @@ fn the_kinds_of_keys_that_are_supported_are_named_for_any_other_key() {
 #[test]
 fn a_certificate_without_extensions_is_refused_by_its_version() {
     let folder = TempDir::new().unwrap();
-    let options = ["-newkey", "rsa:2048", "-config", "/dev/null"];
-    let files = self_signed(folder.path(), &options);
+    let mut files = files(&Certificates::make(folder.path()));
+    files.certificate = folder.path().join("version-1");
+    fs::write(&files.certificate, VERSION_1).unwrap();
     let error = files.load().unwrap_err().to_string();
     assert!(error.ends_with("X.509 version 3 is required"), "{error}");
 }

@@ -66,7 +66,7 @@ fn an_invalid_value_is_one_error_whatever_the_backend_is() {
         (
             "http.trusted_proxies",
             &["::1,http://user:secret@proxy"],
-            "must contain IP addresses or networks such as 10.0.0.0/8, unlike number 2",
+            "must contain IP addresses or networks such as 10.0.0.0/8, which number 2 is not",
         ),
         (
             "log.filter",
