@@ -167,7 +167,7 @@ pub async fn the_next_id_is_greater_than_every_id_of_a_batch(access: BulkAccess)
     assert!(next > id(1_000_000), "{next:?}");
 }
 
-/// A smaller id changes nothing about that. A snapshot knows the greatest id, whoever gave it out.
+/// Skipping a smaller id has no effect. A snapshot returns the greatest id of all that were created, skipped or added.
 pub async fn the_next_id_is_greater_than_the_ids_that_were_skipped(access: BulkAccess) {
     assert_eq!(access.last_id().await, None);
     let created = access.create("Rex").await.id();
